@@ -9,7 +9,7 @@ import pytest
 
 from postern.core.calls.paths import parse_path, walk
 from postern.surfaces.console import bodies, tree
-from postern.surfaces.console.words import hits
+from postern.surfaces.console.words import highlighted
 
 
 def seen(html: str) -> bytes:
@@ -155,9 +155,9 @@ def test_what_cannot_be_searched_says_so() -> None:
 
 
 def test_a_hit_is_marked_in_its_text() -> None:
-    assert hits("Tea for TEA", "tea") == [("Tea", True), (" for ", False), ("TEA", True)]
-    assert hits("a.b", ".") == [("a", False), (".", True), ("b", False)]
-    assert hits("text", "") == [("text", False)]
+    assert highlighted("Tea for TEA", "tea") == [("Tea", True), (" for ", False), ("TEA", True)]
+    assert highlighted("a.b", ".") == [("a", False), (".", True), ("b", False)]
+    assert highlighted("text", "") == [("text", False)]
 
 
 def test_a_dump_has_sixteen_bytes_a_line() -> None:

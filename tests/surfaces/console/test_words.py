@@ -54,7 +54,7 @@ def test_the_body_of_an_answer_keeps_its_blanks() -> None:
 
 
 def test_a_field_without_an_error_has_none_under_it() -> None:
-    assert words.under({"headers": None}, "headers") is None
-    assert words.under({"cors.origins.0": "no site", "cors.origins.1": "none either"}, "cors.origins") == (
-        "no site; none either"
-    )
+    assert words.error_under({"headers": None}, "headers") is None
+    assert words.error_under(
+        {"cors.origins.0": "no site", "cors.origins.1": "none either"}, "cors.origins"
+    ) == ("no site; none either")

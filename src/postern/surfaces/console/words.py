@@ -150,7 +150,7 @@ def _span(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
-def whose(name: str) -> str:
+def possessive(name: str) -> str:
     return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
@@ -284,7 +284,7 @@ def changed(value: Any) -> str:
     return shown(value)
 
 
-def under(errors: dict[str, str | None], prefix: str) -> str | None:
+def error_under(errors: dict[str, str | None], prefix: str) -> str | None:
     """The errors of a list and of its entries."""
     depth = prefix.count(".") + 1
     found = [message for field, message in errors.items() if field.split(".")[:depth] == prefix.split(".")]
@@ -295,13 +295,13 @@ def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
     return list(zip(first, second, strict=True))
 
 
-def seen(webhook: Webhook, *names: str) -> str:
+def original_values(webhook: Webhook, *names: str) -> str:
     """The settings that a form is about, as they are when it is opened."""
     settings = as_plain(webhook)
     return json.dumps({name: settings[name] for name in names})
 
 
-def hits(text: str, wanted: str) -> list[tuple[str, bool]]:
+def highlighted(text: str, wanted: str) -> list[tuple[str, bool]]:
     """The text in pieces, and whether each is what was looked for."""
     if not wanted:
         return [(text, False)]

@@ -102,13 +102,13 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
         turn.wait, turn.trouble = slow.seconds, str(slow)
     except FetchTrouble as trouble:
         raise Refused("conflict", trouble.detail) from None
-    missing = [one for one in found if not one.comes]
+    missing = [one for one in found if not one.will_retry]
     noted = await gateway.store.idempotency.kept(_journal(webhook), gateway.clock())
     new = [one for one in missing if _key(one) not in noted]
     for one in found:
         if _key(one) in noted:
             _count(turn, noted[_key(one)])
-    by_itself = sum(one.comes and _key(one) not in noted for one in found)
+    by_itself = sum(one.will_retry and _key(one) not in noted for one in found)
     if request.dry_run or how.by_hand is not None:
         turn.asked = new if how.by_hand is None else missing
     elif new:
@@ -120,7 +120,7 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
         await note_down(gateway, actor, "sender is asked to send again", webhook.id, **note)
         api.until += LONGEST_TURN - senders.LONGEST_LIST
         try:
-            await _press(gateway, webhook, api, chosen, turn)
+            await _redeliver(gateway, webhook, api, chosen, turn)
             note = {"calls": len(turn.asked), "trouble": turn.trouble}
             await note_down(gateway, actor, "sender was asked to send again", webhook.id, **note)
         except StoreUnavailable:  # what was asked for is told
@@ -135,7 +135,7 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
     return SentAgain(
         preset.title,
         True,
-        [UndeliveredEvent(one.event, one.what, Time.maybe(one.at)) for one in turn.asked],
+        [UndeliveredEvent(one.event, one.type, Time.maybe(one.at)) for one in turn.asked],
         under_way=turn.under_way,
         by_itself=by_itself,
         refused=turn.refused,
@@ -171,7 +171,7 @@ def _next_look(turn: Turn, left: int) -> float | None:
     return LOOK_AGAIN if turn.heard or turn.under_way else None
 
 
-async def _press(
+async def _redeliver(
     gateway: Gateway, webhook: StoredWebhook, api: SenderApi, chosen: list[SentEvent], turn: Turn
 ) -> None:
     """Asks for one after the other, until the sender's limit or the end of the time."""
@@ -186,7 +186,7 @@ async def _press(
         # Where only events are listed, their state is what shows a new attempt.
         until = now + (KEPT if one.attempt else SETTLED)
         try:
-            await api.press(one.press)
+            await api.redeliver(one.redeliver_path)
         except SlowDown as slow:
             turn.wait, turn.trouble = slow.seconds, str(slow)
             await store.forget(journal, key)

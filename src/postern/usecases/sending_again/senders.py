@@ -39,15 +39,15 @@ MINUTE = 60.0
 
 
 class SentEvent(Struct):
-    """An event, or one attempt to deliver it. ``press``: the path that sends it again, if any. ``attempt``: the newest attempt; empty
-    where the sender lists events alone. ``comes``: the sender tries again."""
+    """An event, or one attempt to deliver it. ``redeliver_path``: the path that sends it again, if any. ``attempt``: the
+    newest attempt; empty where the sender lists events alone. ``will_retry``: the sender tries again by itself."""
 
     event: str
-    what: str
+    type: str
     at: float | None
-    press: str
+    redeliver_path: str
     arrived: bool = False
-    comes: bool = False
+    will_retry: bool = False
     attempt: str = ""
 
 
@@ -98,7 +98,7 @@ class SenderApi(Struct):
             await asyncio.sleep(pause)
         return await self._read(target)
 
-    async def press(self, path: str) -> None:
+    async def redeliver(self, path: str) -> None:
         await self._ask("POST", path)
 
     async def pages(self, path: str, how: Paging, **query: str) -> AsyncIterator[Document]:
@@ -275,10 +275,10 @@ async def _github(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         at, status, id = _seconds(row.get("delivered_at")), row.get("status_code"), _part(row.get("id"))
         if at is not None and at < since:
             return
-        what = ".".join(_text(row[name]) for name in ("event", "action") if row.get(name))
+        event_type = ".".join(_text(row[name]) for name in ("event", "action") if row.get(name))
         arrived = isinstance(status, int) and 200 <= status < 300
-        press = f"{hook}/deliveries/{id}/attempts"
-        yield SentEvent(_text(row.get("guid")), what, at, press, arrived, attempt=id)
+        redeliver = f"{hook}/deliveries/{id}/attempts"
+        yield SentEvent(_text(row.get("guid")), event_type, at, redeliver, arrived, attempt=id)
 
 
 async def _gitlab(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
@@ -310,9 +310,9 @@ async def _paddle(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         attempt = newest.setdefault(event, id)
         if status == "failed" and row.get("origin", "event") != "event":
             continue
-        what, at = _text(row.get("type")), _seconds(row.get("occurred_at"))
-        press, arrived = f"/notifications/{id}/replay", status == "delivered"
-        yield SentEvent(event, what, at, press, arrived, status != "failed", attempt)
+        event_type, at = _text(row.get("type")), _seconds(row.get("occurred_at"))
+        redeliver, arrived = f"/notifications/{id}/replay", status == "delivered"
+        yield SentEvent(event, event_type, at, redeliver, arrived, status != "failed", attempt)
 
 
 async def _resend(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
@@ -321,16 +321,16 @@ async def _resend(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         at, id, status = _seconds(row.get("created_at")), _part(row.get("id")), row.get("status")
         if at is not None and at < since:
             return
-        what, press = _text(row.get("type")), f"{events}/{id}/replay"
-        yield SentEvent(id, what, at, press, status == "success", status != "failed")
+        event_type, redeliver = _text(row.get("type")), f"{events}/{id}/replay"
+        yield SentEvent(id, event_type, at, redeliver, status == "success", status != "failed")
 
 
 async def _stripe(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
     """It lists the events that some endpoint did not take, and no program can have it send one again."""
     asked = {"delivery_success": "false", "created[gte]": str(int(since))}
     async for row in api.pages("/v1/events", _STRIPE, **asked):
-        id, what, at = _text(row.get("id")), _text(row.get("type")), _seconds(row.get("created"))
-        yield SentEvent(id, what, at, "", comes=bool(row.get("pending_webhooks")))
+        id, event_type, at = _text(row.get("id")), _text(row.get("type")), _seconds(row.get("created"))
+        yield SentEvent(id, event_type, at, "", will_retry=bool(row.get("pending_webhooks")))
 
 
 _KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, list[str], float], SentEvents]] = (
@@ -350,7 +350,7 @@ async def undelivered(
     async for one in _KINDS[kind](api, setting, urls, since):
         if one.arrived:
             arrived.add(one.event)
-        elif one.comes:
+        elif one.will_retry:
             found[one.event] = one
         else:
             found.setdefault(one.event, one)
