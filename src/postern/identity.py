@@ -35,6 +35,15 @@ def is_id(kind: str, text: str) -> bool:
     return re.fullmatch(rf"{kind}_[0-9a-f]{{32}}", text) is not None
 
 
+def packed(one_id: str) -> bytes:
+    """An id without its kind, in 16 bytes."""
+    return bytes.fromhex(one_id.rpartition("_")[2])
+
+
+def unpacked(kind: str, in_bytes: bytes) -> str:
+    return f"{kind}_{in_bytes.hex()}"
+
+
 def first_id_at(kind: str, seconds: float) -> str:
     """The smallest id of that moment: a time filter is an id range."""
     return f"{kind}_{max(int(seconds * 1000), 0):012x}{'0' * 20}"

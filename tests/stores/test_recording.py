@@ -8,6 +8,8 @@ import pytest
 from sqlalchemy import Table, event, func, select
 
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
+from postern.stores.calls import claims
+from postern.stores.calls.claims import AT_ONCE, holders_of
 from postern.stores.sql import writer
 from postern.stores.sql.tables import deliveries, duplicate_keys, invocations
 from postern.stores.store import Store
@@ -167,6 +169,49 @@ async def test_a_key_can_be_used_again_when_its_time_is_over(store: Store) -> No
     (second,), results = await firsts(store, b"a", at=NOW + 61)
     assert results == [None]
     assert (await firsts(store, b"a", at=NOW + 62))[1] == [second]
+
+
+async def test_in_one_commit_new_keys_live_ones_and_those_that_are_over_are_told_apart(
+    store: Store, held_up: HeldUp
+) -> None:
+    await firsts(store, b"over")
+    (live,), _ = await firsts(store, b"live", at=NOW + 50)
+    let_go = await held_up()
+    asking = asyncio.create_task(firsts(store, b"new", b"over", b"live", b"over", b"new", at=NOW + 61))
+    await asyncio.sleep(0)
+    await let_go()
+    ids, results = await asking
+    assert results == [None, None, live, ids[1], ids[0]]
+    assert (await firsts(store, b"over", b"live", b"new", at=NOW + 62))[1] == [ids[1], live, ids[0]]
+
+
+async def test_more_keys_than_one_statement_takes_come_again(store: Store) -> None:
+    """An array brings a thousand elements, and each has a key."""
+    keys = [b"key %d" % number for number in range(2 * AT_ONCE + 3)]
+
+    async def array(at: float) -> tuple[list[str], str | None]:
+        one, *others = (entry(key=key, at=at) for key in keys)
+        one.others = others
+        return [each.invocation.id for each in (one, *others)], (await kept(store, one)).first
+
+    ids, first = await array(NOW)
+    assert first is None
+    assert (await array(NOW + 1))[1] == ids[0]
+    assert await count(store, deliveries) == len(keys)
+    assert (await array(NOW + 61))[1] is None
+    assert await count(store, deliveries) == 2 * len(keys)
+    assert await count(store, duplicate_keys) == len(keys)
+
+
+async def test_new_keys_cost_no_look_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[int] = []
+    monkeypatch.setattr(
+        claims, "holders_of", lambda at, keys: looked_up.append(len(keys)) or holders_of(at, keys)
+    )
+    await firsts(store, *(b"key %d" % number for number in range(70)))
+    assert not looked_up
+    await firsts(store, b"key 1")
+    assert looked_up == [1]
 
 
 async def test_webhooks_do_not_share_keys(store: Store) -> None:

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from postern.core.admit import admit
 from postern.core.calls.call import Call
 from postern.core.history.invocation import Entry
+from postern.identity import packed
 from postern.stores.sql.tables import deliveries, duplicate_keys, invocations
 from postern.surfaces.app import health_routes
 from postern.usecases.calls.receive import entry_of
@@ -41,7 +42,7 @@ async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplic
         entries[1].invocation.id
     ]
     assert [row.invocation_id for row in await desk.rows(select(duplicate_keys.c.invocation_id))] == [
-        entries[1].invocation.id
+        packed(entries[1].invocation.id)
     ]
     outcomes = await desk.rows(select(invocations.c.outcome, invocations.c.code).order_by(invocations.c.id))
     assert [tuple(row) for row in outcomes] == [("accepted", "accepted"), ("duplicate", "duplicate")]

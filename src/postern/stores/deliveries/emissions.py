@@ -12,13 +12,13 @@ from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.marks import EditedFrom
 from postern.core.problems import Gone, Refused
 from postern.stores.access.audit import write_note
-from postern.stores.calls.claims import claim_keys
+from postern.stores.calls.claims import claim_keys, holders_of, stored_key
 from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample, record_all
 from postern.stores.history.locking import lock_call
 from postern.stores.history.marks import insert_edited
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import deliveries, duplicate_keys
+from postern.stores.sql.tables import deliveries
 from postern.stores.sql.wake import DUE, announce
 
 
@@ -67,17 +67,13 @@ class Emissions(Repository):
         self, connection: Connection, calls: Sequence[tuple[Invocation, Sequence[bytes]]]
     ) -> dict[str, str]:
         """Returns one webhook's calls that share a key with another invocation, and that one."""
-        keys = {key for _, keys in calls for key in keys}
-        if not keys:
-            return {}
-        webhook_id = calls[0][0].webhook_id
-        of_webhook = duplicate_keys.c.webhook_id == webhook_id, duplicate_keys.c.key.in_(keys)
-        rows = {row.key: row for row in connection.execute(select(duplicate_keys).where(*of_webhook))}
+        stored = [(call, [stored_key(call.webhook_id, key) for key in keys]) for call, keys in calls]
+        held = holders_of(connection, [key for _, keys in stored for key in keys])
         found: dict[str, str] = {}
-        for call, own in calls:
-            for row in (rows[key] for key in own if key in rows):
-                if row.invocation_id != call.id and row.expires_at > milliseconds(call.received_at):
-                    found.setdefault(call.id, row.invocation_id)
+        for call, keys in stored:
+            for holder, until in (held[key] for key in keys if key in held):
+                if holder != call.id and until > milliseconds(call.received_at):
+                    found.setdefault(call.id, holder)
         return found
 
     @writes

@@ -38,6 +38,11 @@ def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], 
         _copy(connection, table, columns, rows)
 
 
+def insert_new_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: ValueRows) -> int:
+    """Inserts those whose keys are not there yet, on SQLite, and returns how many."""
+    return _insert(connection, table, columns, rows, "INSERT OR IGNORE")
+
+
 def execute_for_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> list[int]:
     """Executes a statement, compiled once for ever, for a few rows. Returns how many rows of the table each of them
     changed. Parameters are given to the driver as they are, so: numbers, bytes and plain text."""
@@ -111,11 +116,13 @@ def in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
 _ROWS_A_STATEMENT = (64, 32, 16, 8, 4, 2, 1)
 
 
-def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: ValueRows) -> None:
+def _insert(
+    connection: Connection, table: Table, columns: tuple[str, ...], rows: ValueRows, verb: str = "INSERT"
+) -> int:
     # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement,
     # and a busy event loop takes up to a switch interval to give it back.
     columns, rows = _without_empty_columns(table, columns, rows)
-    start = 0
+    start = inserted = 0
     width = len(columns)
     with in_the_driver(connection, f"INSERT INTO {table.name}") as driver:
         for size in _ROWS_A_STATEMENT:
@@ -126,8 +133,11 @@ def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows
                     values[place::width] = [
                         value if value is None else bytearray(value) for value in values[place::width]
                     ]
-                driver.execute(_insert_statement(table, columns, size), values)
+                inserted += driver.execute(
+                    f"{verb} {_insert_statement(table, columns, size)}", values
+                ).rowcount
                 start += size
+    return inserted
 
 
 def _without_empty_columns(
@@ -154,7 +164,7 @@ def _nullable_places(table: Table, columns: tuple[str, ...]) -> list[int]:
 @lru_cache(maxsize=64)
 def _insert_statement(table: Table, columns: tuple[str, ...], rows: int) -> str:
     row = f"({', '.join('?' * len(columns))})"
-    return f"INSERT INTO {table.name} ({_names(table, columns)}) VALUES {', '.join([row] * rows)}"
+    return f"INTO {table.name} ({_names(table, columns)}) VALUES {', '.join([row] * rows)}"
 
 
 @lru_cache(maxsize=64)

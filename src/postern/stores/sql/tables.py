@@ -227,11 +227,12 @@ masked_tokens = _keyed_table(
     Column("fingerprint", Ascii(80), nullable=False),
 )
 
+# Which invocation has a key of duplicate protection. Both are short (`stores/calls/claims.py`): each row that is written is
+# on another page.
 duplicate_keys = _keyed_table(
     "duplicate_keys",
-    Column("webhook_id", Ascii(40), primary_key=True),
-    Column("key", LargeBinary(32), primary_key=True),
-    Column("invocation_id", Ascii(40), nullable=False),
+    Column("key", LargeBinary(16), primary_key=True),
+    Column("invocation_id", LargeBinary(16), nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
 

@@ -14,7 +14,6 @@ from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     UNUSUAL_DELIVERIES,
     deliveries,
-    duplicate_keys,
     samples,
     secrets,
     webhooks,
@@ -84,7 +83,7 @@ class BinStore(Repository):
             deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
         )
         connection.execute(held.values(state="dropped"))
-        for table in (secrets, duplicate_keys, samples, tables.schedules):
+        for table in (secrets, samples, tables.schedules):
             connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
         write_note(connection, note)
         return True

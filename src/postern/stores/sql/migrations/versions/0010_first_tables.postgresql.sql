@@ -155,11 +155,10 @@ CREATE TABLE masked_tokens (
 );
 
 CREATE TABLE duplicate_keys (
-  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
   key BYTEA NOT NULL,
-  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  invocation_id BYTEA NOT NULL,
   expires_at BIGINT NOT NULL,
-  PRIMARY KEY (webhook_id, key)
+  PRIMARY KEY (key)
 );
 
 CREATE INDEX ix_duplicate_keys_expires_at ON duplicate_keys (expires_at);

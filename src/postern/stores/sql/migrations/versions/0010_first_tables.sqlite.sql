@@ -161,11 +161,10 @@ CREATE TABLE masked_tokens (
  WITHOUT ROWID;
 
 CREATE TABLE duplicate_keys (
-  webhook_id VARCHAR(40) NOT NULL,
   "key" BLOB NOT NULL,
-  invocation_id VARCHAR(40) NOT NULL,
+  invocation_id BLOB NOT NULL,
   expires_at BIGINT NOT NULL,
-  PRIMARY KEY (webhook_id, "key")
+  PRIMARY KEY ("key")
 )
  WITHOUT ROWID;
 
