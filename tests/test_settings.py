@@ -2,12 +2,14 @@
 secret said aloud."""
 
 import asyncio
+import re
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from postern.settings import SETTINGS, SettingError, Settings
+from postern import settings
+from postern.settings import SETTINGS, EnvironmentSetting, SettingError, Settings
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.usecases.deliveries.starting import START_TIMEOUT
 from postern.wiring import machine, program
@@ -147,6 +149,13 @@ def test_a_secret_in_a_file_that_is_no_text_is_not_quoted(tmp_path: Path) -> Non
     (tmp_path / "key").write_bytes(b"\xff\xfe0123456789abcdef")
     with pytest.raises(SettingError, match=r"^POSTERN_ADMIN_KEY_FILE is not a text in UTF-8$"):
         Settings({"POSTERN_ADMIN_KEY_FILE": str(tmp_path / "key")})
+
+
+def test_a_setting_is_used() -> None:
+    read = "".join(file.read_text("utf-8") for file in Path(settings.__file__).parent.rglob("*.py"))
+    names = [name for name, one in vars(Settings).items() if isinstance(one, EnvironmentSetting)]
+    unused = [name for name in names if not re.search(rf"\b(settings|self)\.{name}\b", read)]
+    assert len(names) > 40 and not unused, f"nobody asks for {unused} of settings.py"
 
 
 def test_a_setting_is_read_as_its_type() -> None:
