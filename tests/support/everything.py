@@ -24,7 +24,7 @@ from postern.core.history.volume import LATENCY_BOUNDS_MS
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.signatures.handshake import HANDSHAKES, OF_A_SCHEME
 from postern.core.signatures.keys.public import new_private_key
-from postern.core.webhooks.announced import MOST
+from postern.core.webhooks.announced import MOST_ANNOUNCED
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases import schedules
 from postern.usecases.access import accounts, idempotency
@@ -236,7 +236,7 @@ class _Made:
         await house.call(
             self.of["by zoom"], b'{"event":"endpoint.url_validation","payload":{"plainToken":"q"}}'
         )
-        for number in range(MOST + 1):
+        for number in range(MOST_ANNOUNCED + 1):
             await house.call(self.of["by notion"], b'{"verification_token":"secret_of_notion_%d"}' % number)
         mistyped = [
             await self.call("Mistyped", f"mistyped {number}", headers={"X-Api-Key": MAIN})

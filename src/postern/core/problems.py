@@ -152,8 +152,6 @@ class FieldsRefused(ValueError):
 
 
 class FieldRefused(FieldsRefused):
-    """One wrong field."""
-
     def __init__(self, field: str, message: str) -> None:
         super().__init__({field: message})
         self.field = field

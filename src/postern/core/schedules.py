@@ -18,7 +18,7 @@ from postern.core.calls.call import Call
 from postern.core.calls.content import MOST_ELEMENTS, elements_of, headers_of_part
 
 SHORTEST = 60
-LONGEST = 366 * 86400
+LONGEST_INTERVAL = 366 * 86400
 LONGEST_BACKOFF = 3600.0
 LONGEST_ASKED_FOR = 86400.0
 
@@ -72,7 +72,7 @@ def _seconds(every: str | int) -> int:
     if match is None:
         raise InvalidSchedule("every", "write a number of seconds, or 15m, 2h, 1d")
     seconds = int(match[1]) * _UNITS[match[2] or "s"]
-    if not SHORTEST <= seconds <= LONGEST:
+    if not SHORTEST <= seconds <= LONGEST_INTERVAL:
         raise InvalidSchedule("every", "every must be 60 seconds to 366 days")
     return seconds
 
@@ -129,7 +129,7 @@ def jitter_of(schedule: Schedule, key: str) -> float:
     """A fixed delay, the same for every run: at most half a minute, and a tenth of a short period."""
     if not key:
         return 0.0
-    longest = min((schedule.every or LONGEST) / 10, SHORTEST / 2)
+    longest = min((schedule.every or LONGEST_INTERVAL) / 10, SHORTEST / 2)
     return int.from_bytes(sha256(key.encode()).digest()[:4]) / 2**32 * longest
 
 

@@ -123,7 +123,7 @@ async def test_pages_that_ask_for_the_same_start_start_it_once_with_two_workers_
 
 
 async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replays, "MOST", 2)
+    monkeypatch.setattr(replays, "MOST_CALLS", 2)
     webhook = await desk.webhook()
     for count in (1, 2):
         await desk.accepted(webhook, {"n": count})

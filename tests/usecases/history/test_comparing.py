@@ -49,7 +49,7 @@ def test_a_very_long_key_is_not_repeated_for_each_value_below_it() -> None:
     found = compare.documents(before, after)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.count == 12_000 and len(found.items) == compare.MOST
+    assert found.count == 12_000 and len(found.items) == compare.MOST_DIFFERENCES
     assert {len(one.place) for one in found.items} == {compare.LONGEST_TEXT}
     assert most < 20_000_000
 
@@ -67,7 +67,7 @@ def test_text_is_compared_by_line_and_much_of_it_is_counted() -> None:
     assert same is not None and [(one.place, one.kind) for one in same.items] == [("line 2", "removed")]
     assert compare.lines("\n".join(map(str, range(1000))), "\n".join(map(str, range(1, 2000, 2)))) is None
     many = compare.documents(dict.fromkeys(map(str, range(1000)), "x"), {})
-    assert (many.count, len(many.items)) == (1000, compare.MOST)
+    assert (many.count, len(many.items)) == (1000, compare.MOST_DIFFERENCES)
     deep = '{"a":' * 150 + "1" + "}" * 150
     assert documents(deep, deep.replace("1", "2"))[0][1] == "changed"
 

@@ -32,7 +32,7 @@ def test_what_could_not_be_written_down_stands_before_what_came_since() -> None:
 def test_while_the_store_is_away_so_many_are_kept_of_answers_the_newest(
     more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST", 2)
+    monkeypatch.setattr(module, "MOST_KEYS", 2)
     endings = Endings()
     for name in ("1", "2")[: 1 + more]:
         endings.answered(answer(name))

@@ -138,7 +138,7 @@ async def test_unknown_keys_ask_once_in_a_while_and_a_new_key_is_found(house: Ho
 async def test_what_cannot_be_fetched_is_503_and_is_asked_for_again_later(
     house: House, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_sets, "WITHIN", 0.01)
+    monkeypatch.setattr(key_sets, "FETCH_WITHIN", 0.01)
     sender = Sender(set_of("k1"), status=500)
     hook = await webhook(house, sender)
     assert [await code(house, hook) for _ in range(3)] == ["signing_keys_unavailable"] * 3

@@ -16,7 +16,7 @@ from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
-from postern.core.webhooks.announced import MOST
+from postern.core.webhooks.announced import MOST_ANNOUNCED
 from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
@@ -261,15 +261,15 @@ async def test_whose_announcement_is_taken_is_not_left_to_chance(house: House) -
     webhook = await house.webhook(authentication=NOTION)
     await house.call(webhook, announcement("secret_of-the-sender"))
     seen = await webhooks.show(house.gateway, OWNER, webhook.id)
-    for number in range(MOST - 1):
+    for number in range(MOST_ANNOUNCED - 1):
         assert (await house.call(webhook, announcement(f"stranger-{number}"))).status == 200
     for number in range(2):  # there is no room for more, and nobody is told that there is
         turned_away = await house.call(webhook, announcement(f"stranger-more-{number}"))
         assert (turned_away.status, turned_away.json["code"]) == (409, "conflict")
     full = await webhooks.show(house.gateway, OWNER, webhook.id)
-    assert full.version == seen.version + MOST - 1
+    assert full.version == seen.version + MOST_ANNOUNCED - 1
     how: Any = full.authentication
-    assert (len(how.announced), how.announced_not_kept) == (MOST, 2)
+    assert (len(how.announced), how.announced_not_kept) == (MOST_ANNOUNCED, 2)
     mine = how.announced[0].invocation_id
     for asked, code in (
         (webhooks.adopt(house.gateway, OWNER, webhook.id, mine, seen.version), "version_conflict"),
@@ -287,7 +287,7 @@ async def test_five_secrets_that_one_network_announced_leave_room_for_a_sender_e
     house: House,
 ) -> None:
     webhook = await house.webhook(authentication=NOTION)
-    for number in range(MOST):
+    for number in range(MOST_ANNOUNCED):
         await house.call(webhook, announcement(f"stranger-{number}"), peer=f"2001:db8::{number + 1}")
     for name, peer, status in (
         ("the-senders", "192.0.2.7", 200),
@@ -303,10 +303,10 @@ async def test_five_secrets_that_one_network_announced_leave_room_for_a_sender_e
 
 async def test_what_was_announced_is_forgotten_with_the_secret_it_would_have_replaced(house: House) -> None:
     webhook = await house.webhook(authentication=NOTION)
-    for number in range(MOST + 1):
+    for number in range(MOST_ANNOUNCED + 1):
         await house.call(webhook, announcement(f"stranger-{number}"))
     await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secondSecret": "whsec_two"}})
-    assert len((await announced(house, webhook)).announced) == MOST
+    assert len((await announced(house, webhook)).announced) == MOST_ANNOUNCED
     await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": "whsec_another"}})
     how = await announced(house, webhook)
     assert (how.announced, how.announced_not_kept) == ([], 0)

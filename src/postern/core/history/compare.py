@@ -13,7 +13,7 @@ from postern.core.calls.paths import Path, extended
 
 DifferenceKind = Literal["added", "removed", "changed"]
 
-MOST = 300
+MOST_DIFFERENCES = 300
 """Differences that are shown; more are counted."""
 LONGEST_TEXT = 300
 LARGEST_READ = 2 * 1024 * 1024
@@ -46,7 +46,7 @@ class Differences(Struct):
 
     @property
     def has_room(self) -> bool:
-        return len(self.items) < MOST
+        return len(self.items) < MOST_DIFFERENCES
 
 
 def pairs(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> Differences:

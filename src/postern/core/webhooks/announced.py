@@ -11,7 +11,7 @@ from postern.core.webhooks.stored import StoredSecret
 
 FIELD = "announced"
 """The field of the vault that keeps all announced secrets of a webhook."""
-MOST = 5
+MOST_ANNOUNCED = 5
 """A later one takes the place of another only where callers of one network have announced several."""
 
 
@@ -41,7 +41,7 @@ def with_another(before: Announced, another: Announcement) -> Announced:
     """Five from one address leave room for a sender elsewhere, and no later one replaces the only one of its network."""
     if any(one.secret == another.secret for one in before.kept):
         return before
-    if len(before.kept) < MOST:
+    if len(before.kept) < MOST_ANNOUNCED:
         return Announced([*before.kept, another], before.not_kept)
     networks = [limit_key(one.address) for one in before.kept]
     crowded, count = Counter(networks).most_common(1)[0]

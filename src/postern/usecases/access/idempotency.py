@@ -14,7 +14,7 @@ from postern.core.problems import Refused
 from postern.observe.changes import may_have_changed
 from postern.usecases.runtime.gateway import Gateway
 
-KEPT = 24 * 3600.0
+ANSWER_KEPT_FOR = 24 * 3600.0
 LEASE = 60.0
 """Seconds after which a key is free again if the process of its first request died."""
 LONGEST_WAIT = 10.0
@@ -60,5 +60,5 @@ async def once(
         await store.forget(owner, key)
     else:
         with suppress(StoreUnavailable):  # what was done is told, also where that cannot be kept
-            await store.finish(owner, key, msgspec.json.encode(answered), gateway.clock() + KEPT)
+            await store.finish(owner, key, msgspec.json.encode(answered), gateway.clock() + ANSWER_KEPT_FOR)
     return answered, False

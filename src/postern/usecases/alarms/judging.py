@@ -39,7 +39,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
 TURN = "alarms"
-EVERY = 15.0
+JUDGE_EVERY = 15.0
 SHARE, LONGEST_PAUSE = 100, 60.0
 """Judging takes at most one part in this many of the time; the pause has at most this many seconds."""
 LONGEST_GAP = 120.0
@@ -70,20 +70,20 @@ class AlarmLoop:
         self._place = ""
         self._seldom_at = 0.0
         self._nearly_full: dict[str, str] = {}
-        self._loop = Loop("alarms", self._work, EVERY)
+        self._loop = Loop("alarms", self._work, JUDGE_EVERY)
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> None:
         began = time.monotonic()
         await self.round()
-        self._loop.every = min(max(EVERY, (time.monotonic() - began) * SHARE), LONGEST_PAUSE)
+        self._loop.every = min(max(JUDGE_EVERY, (time.monotonic() - began) * SHARE), LONGEST_PAUSE)
 
     async def round(self) -> None:
         store, now = self._gateway.store, self._gateway.clock()
         await self._read_open()
         await self._record_troubles(now)
         before = await store.chores.last_done(TURN)
-        if not await store.chores.my_turn(TURN, now, EVERY - 1):
+        if not await store.chores.my_turn(TURN, now, JUDGE_EVERY - 1):
             return
         since = float(await store.chores.reached(TURN) or 0)
         if before is None or not 0 <= now - before[0] <= LONGEST_GAP or not since:

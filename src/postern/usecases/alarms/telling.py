@@ -27,7 +27,7 @@ from postern.usecases.answers import Listing, Time, whole
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
-EVERY = 5.0
+TELL_EVERY = 5.0
 MESSAGES_AT_ONCE = 20
 FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
 MOST_TRIES = 32
@@ -57,7 +57,7 @@ class Notice(Struct, frozen=True):
 class TellLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        loop = Loop("telling", self.round, EVERY)
+        loop = Loop("telling", self.round, TELL_EVERY)
         self.run, self.stop = loop.run, loop.stop
 
     async def round(self) -> bool:

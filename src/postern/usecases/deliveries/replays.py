@@ -20,7 +20,7 @@ from postern.usecases.history.rows import rows_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
-MOST = 100_000
+MOST_CALLS = 100_000
 STEP = 20
 FIRST = 5
 """Calls that a plan shows."""
@@ -42,9 +42,9 @@ async def plan(
     now = gateway.clock()
     until = now + 0.001  # ids know milliseconds: what came in just now is part of it
     asked = replace(wanted, until=until if wanted.until is None else min(wanted.until, until))
-    found, completed = await gateway.store.replays.count(asked, MOST + 1)
-    if found > MOST:
-        raise invalid("filter", f"finds more than {MOST} calls; narrow it")
+    found, completed = await gateway.store.replays.count(asked, MOST_CALLS + 1)
+    if found > MOST_CALLS:
+        raise invalid("filter", f"finds more than {MOST_CALLS} calls; narrow it")
     count = found if include_completed else found - completed
     if found and wanted.webhook_id is not None:
         webhook = gateway.runtime.directory.by_id(wanted.webhook_id)

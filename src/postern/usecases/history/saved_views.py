@@ -8,7 +8,7 @@ from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.runtime.gateway import Gateway, require
 
-MOST = 50
+MOST_VIEWS = 50
 """For each user."""
 LONGEST_NAME = 80
 LONGEST_QUERY = 2_000
@@ -27,8 +27,8 @@ async def save(gateway: Gateway, actor: Actor, name: str, query: str) -> SavedVi
         raise Refused("invalid_request", "These filters are too long to be kept.")
     view = SavedView(new_id("sv"), actor.owner, _named(name), query, gateway.clock())
     note = noted(gateway, actor, "view saved", view.id, name=view.name)
-    if not await gateway.store.saved_views.add(view, MOST, note):
-        raise Refused("conflict", f"You have {MOST} saved views; delete one first.")
+    if not await gateway.store.saved_views.add(view, MOST_VIEWS, note):
+        raise Refused("conflict", f"You have {MOST_VIEWS} saved views; delete one first.")
     return view
 
 

@@ -26,7 +26,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.webhooks import bin
 
-EVERY = 600.0
+PRUNE_EVERY = 600.0
 FIRST_AFTER = 30.0
 CHECK_AGES_EVERY = 15.0
 SUM_EVERY = 300.0
@@ -256,10 +256,10 @@ class RetentionLoop:
         if _is_due(now, self._next_sum, SUM_EVERY):
             await roll_up(self._gateway)
             self._next_sum = now + SUM_EVERY
-        if not trusted or not _is_due(now, self._next_look, EVERY / 2):
+        if not trusted or not _is_due(now, self._next_look, PRUNE_EVERY / 2):
             return
-        self._next_look = now + EVERY / 2
-        if await self._gateway.store.chores.my_turn("prune", now, EVERY):
+        self._next_look = now + PRUNE_EVERY / 2
+        if await self._gateway.store.chores.my_turn("prune", now, PRUNE_EVERY):
             # Without an entry in the audit log, which would get one every ten minutes.
             done = await _prune(self._gateway, now)
             if any(done.values()):

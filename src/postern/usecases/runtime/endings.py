@@ -12,7 +12,7 @@ from postern.core.history.invocation import AnswerHeard
 from postern.core.history.volume import answer_name, latency_bucket
 from postern.observe.logs import log
 
-MOST = 20_000
+MOST_KEYS = 20_000
 """The most of each kind, while the store is away. The engine is asked again later for an end that was dropped."""
 
 
@@ -83,7 +83,7 @@ class Endings:
         now.answered = [*taken.answered, *now.answered]
         now.ends = {**now.ends, **taken.ends}
         now.counted += taken.counted
-        lost = max(0, len(now.answered) - MOST), max(0, len(now.ends) - MOST)
+        lost = max(0, len(now.answered) - MOST_KEYS), max(0, len(now.ends) - MOST_KEYS)
         if any(lost):
             now.answered = now.answered[lost[0] :]
             for key in list(now.ends)[: lost[1]]:

@@ -15,8 +15,8 @@ from postern.core.problems import FetchTrouble
 from postern.observe.logs import log
 from postern.usecases.ports import Fetch
 
-WITHIN = 5.0
-LARGEST = 256 * 1024
+FETCH_WITHIN = 5.0
+LARGEST_KEY_SET = 256 * 1024
 RENEWED_AFTER = 3600.0
 KEPT_FOR = 24 * 3600.0
 """Seconds for which a set is good when its address does not answer any more."""
@@ -69,7 +69,7 @@ class KeySets:
             self.keep(address, self.at_hand[address])
 
     async def wait(self, address: str, network: str = "") -> bool:
-        """Waits for the set, at most ``WITHIN`` seconds. Returns whether it is a newer one than before."""
+        """Waits for the set, at most ``FETCH_WITHIN`` seconds. Returns whether it is a newer one than before."""
         before = self._fetched_at.get(address)
         task = self._ask(address, network)
         if task is None or self._waiting >= MOST_WAITING:
@@ -123,7 +123,7 @@ class KeySets:
     async def _fetch(self, address: str) -> None:
         assert self.fetch is not None
         try:
-            answer = await self.fetch(address, headers={}, timeout=WITHIN, max_bytes=LARGEST)
+            answer = await self.fetch(address, headers={}, timeout=FETCH_WITHIN, max_bytes=LARGEST_KEY_SET)
             if answer.status == 200:
                 self.at_hand[address], self._fetched_at[address] = answer.body, self._clock()
                 if address in self._proven:

@@ -24,7 +24,7 @@ from postern.usecases.answers import shown
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Step
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.runtime.key_sets import LARGEST
+from postern.usecases.runtime.key_sets import LARGEST_KEY_SET
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.shapes import Shape, given_body
 from postern.usecases.signatures import senders, views
@@ -65,7 +65,7 @@ class SignatureTest(Shape):
     invocation_id: str | None = None
     at: float | None = None
     fetched: Annotated[
-        dict[str, Annotated[str, Field(max_length=LARGEST)]],
+        dict[str, Annotated[str, Field(max_length=LARGEST_KEY_SET)]],
         Field(
             max_length=4,
             repr=False,

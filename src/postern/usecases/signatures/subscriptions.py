@@ -9,8 +9,8 @@ from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures.views import ConfirmedSubscription
 
-WITHIN = 15.0
-LARGEST = 64 * 1024
+CONFIRM_WITHIN = 15.0
+LARGEST_CONFIRMATION = 64 * 1024
 
 
 async def confirm(gateway: Gateway, actor: Actor, invocation_id: str) -> ConfirmedSubscription:
@@ -27,7 +27,7 @@ async def confirm(gateway: Gateway, actor: Actor, invocation_id: str) -> Confirm
         raise Refused("conflict", "this process sends nothing")
     try:
         heard = await gateway.outbound.fetch(
-            address, headers={}, timeout=WITHIN, max_bytes=LARGEST, max_redirects=0
+            address, headers={}, timeout=CONFIRM_WITHIN, max_bytes=LARGEST_CONFIRMATION, max_redirects=0
         )
     except FetchTrouble as trouble:
         raise Refused("temporarily_unavailable", f"the sender could not be asked: {trouble.detail}") from None

@@ -10,7 +10,7 @@ from postern.core.problems import invalid
 from postern.core.webhooks.listing import WebhookFilter, matching
 from postern.usecases.runtime.gateway import Gateway, require
 
-MOST = 20
+MOST_CHOICES = 20
 DELETED = " (deleted)"
 
 
@@ -37,14 +37,16 @@ async def choices(
         found = matching(among, WebhookFilter(text))
         as_words = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
         shown = nsmallest(
-            MOST, found, key=lambda one: (_distance(one.folded_name, wanted, as_words), one.name_in_order)
+            MOST_CHOICES,
+            found,
+            key=lambda one: (_distance(one.folded_name, wanted, as_words), one.name_in_order),
         )
     else:
-        shown = nlargest(MOST, among, key=lambda one: one.id)
+        shown = nlargest(MOST_CHOICES, among, key=lambda one: one.id)
     chosen = [WebhookChoice(one.id, one.name, directory.typed(one), one.folder) for one in shown]
-    if deleted and len(chosen) < MOST:
+    if deleted and len(chosen) < MOST_CHOICES:
         gone = await gateway.store.webhooks.deleted_names(
-            lambda name: wanted in name.casefold(), MOST - len(chosen)
+            lambda name: wanted in name.casefold(), MOST_CHOICES - len(chosen)
         )
         chosen += [
             WebhookChoice(webhook_id, f"{name}{DELETED}", webhook_id) for webhook_id, name in gone.items()

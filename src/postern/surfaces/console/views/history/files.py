@@ -23,7 +23,7 @@ from postern.usecases.history.code import LANGUAGES
 from postern.usecases.history.views.requests import as_file, file_name
 from postern.usecases.summary import InvocationSummary
 
-MOST = 10_000
+MOST_CALLS = 10_000
 CALLS_AT_ONCE = 50
 """Calls of a list: in all, and read at a time."""
 _FORMULA = re.compile(r"\A(?=\s*[=+\-@＝＋－＠])|(?<=[;\t\r\n])(?=[^\S\t\r\n]*[=+\-@＝＋－＠])")
@@ -84,7 +84,7 @@ def _saved(content: bytes, kind: str, name: str) -> Response:
 
 
 async def lines_of_list(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator[str]:
-    left, cursor = MOST, None
+    left, cursor = MOST_CALLS, None
     while left > 0:
         async with visit.gateway.runtime.exporting:
             page = await visit.ask(history.listing, wanted, min(CALLS_AT_ONCE, left), cursor)

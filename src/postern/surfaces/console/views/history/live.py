@@ -29,7 +29,7 @@ from postern.usecases.stored_webhook import served
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
-MOST = 25
+FIRST_ROWS = 25
 """Rows that a page begins with."""
 MOST_ROWS = 100
 """That it holds; static/js/live.js keeps no more either."""
@@ -56,7 +56,7 @@ async def stream(visit: Visit) -> Response:
     # Joined before the newest are read: what comes in between is then sent twice, and never missed.
     following = await visit.ask(watch, still, wanted.webhook_id)
     newest = whole_number(visit.query.get("newest", ""))
-    count = MOST if newest is None else min(newest, MOST)
+    count = FIRST_ROWS if newest is None else min(newest, FIRST_ROWS)
     return Feed(following, LivePage(visit, wanted, MOST_ROWS if after else count).lines(following, after))
 
 
