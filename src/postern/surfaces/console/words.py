@@ -163,8 +163,9 @@ def exact(then: float | None) -> str:
 
 
 def moment(then: float) -> str:
-    """The time to the millisecond, which tells calls in a list apart."""
-    return f"{_written(then, '%-d %b %H:%M:%S')}.{int(then * 1000) % 1000:03d}"
+    """The time, and the day if it is not today."""
+    is_today = _written(then, "%x") == _written(time.time(), "%x")
+    return _written(then, "%H:%M:%S" if is_today else "%-d %b %H:%M:%S")
 
 
 def clock(then: float) -> str:

@@ -57,7 +57,7 @@ function plot(box) {
     series.push({ label: "limit", stroke: resolved("limit"), width: 2, dash: [6, 4], points: { show: false } });
   }
 
-  const axis = { stroke: ink, font: "12px system-ui, sans-serif", ticks: { show: false } };
+  const axis = { stroke: ink, font: `12px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false } };
   new uPlot(
     {
       width: box.clientWidth,

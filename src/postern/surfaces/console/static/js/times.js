@@ -13,7 +13,7 @@ const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit"
 
 // One zone for all times of a page: the reader's own, or UTC where that was chosen.
 export const ZONE = document.documentElement.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
-const MOMENT = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23", timeZone: ZONE };
+const MOMENT = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZone: ZONE };
 
 function exact(iso) {
   return EXACTLY.format(new Date(iso));
@@ -22,10 +22,12 @@ function exact(iso) {
 // A way of writing times costs a hundred times what using it does.
 const CLOCKS = [{}, { second: "2-digit" }].map((seconds) => new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", ...seconds, timeZone: ZONE }));
 const EXACTLY = new Intl.DateTimeFormat(undefined, { ...EXACT, timeZone: ZONE });
-const MOMENTS = new Intl.DateTimeFormat(undefined, MOMENT);
+const DAYS = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", year: "numeric", timeZone: ZONE });
+const TODAY = new Intl.DateTimeFormat(undefined, MOMENT);
+const MOMENTS = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...MOMENT });
 
 function show(within = document) {
-  const now = Date.now();
+  const now = Date.now(), today = DAYS.format(now);
   for (const time of within.querySelectorAll("time[data-ago]")) {
     const then = new Date(time.dateTime);
     const seconds = (now - then) / 1000;
@@ -40,7 +42,8 @@ function show(within = document) {
     time.title = exact(time.dateTime);
   }
   for (const time of within.querySelectorAll("time[data-moment]")) {
-    time.textContent = MOMENTS.format(new Date(time.dateTime));
+    const then = new Date(time.dateTime);
+    time.textContent = (DAYS.format(then) === today ? TODAY : MOMENTS).format(then);
     time.title = exact(time.dateTime);
   }
   for (const time of within.querySelectorAll("time[data-exact]")) time.textContent = exact(time.dateTime);
