@@ -29,7 +29,7 @@ CEILINGS = {
     "/webhooks/{shop}/settings#limits": (120, 27),
     "/webhooks/{shop}/settings#keeping": (125, 26),
     "/webhooks/{shop}/settings#alarms": (240, 36),
-    "/webhooks/{shop}/settings#name-and-tags": (110, 28),
+    "/webhooks/{shop}/settings#name-and-tags": (122, 28),
     "/webhooks/{shop}/schedule": (165, 21),
     "/webhooks/{shop}/rejected": (60, 9),
     "/calls": (75, 11),

@@ -36,7 +36,7 @@ SECTIONS = {
     "limits": ("Limits", ("payloadLimitBytes", "rateLimit")),
     "keeping": ("Keeping", ("historyRetentionDays", "bodyRetentionDays")),
     "alarms": ("Alarms", ("alarms",)),
-    "name-and-tags": ("Name and URL", ("name", "path", "onlyPath", "folder", "tags")),
+    "name-and-tags": ("Name", ("name", "path", "onlyPath", "folder", "tags")),
 }
 """The title of each section, and the settings in it."""
 
