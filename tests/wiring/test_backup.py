@@ -208,7 +208,11 @@ def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
     assert not (where / "engine.working").exists()
 
 
-def test_a_backup_is_restored_from_a_pipe(source: Path, tmp_path: Path) -> None:
+def test_a_backup_is_restored_from_a_pipe_and_over_what_a_killed_restore_left(
+    source: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "postern.db.restoring").write_bytes(RANDOM)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writing = threading.Thread(target=lambda: pipe.write_bytes((source.parent / "plain").read_bytes()))

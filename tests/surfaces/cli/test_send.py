@@ -12,6 +12,7 @@ from support.client import admin_of, made, with_level
 from support.commands import typed
 from support.plain_http import no_certificates_read
 from support.program import Program, StartProgram
+from support.server import serving
 from support.waiting import free_port
 
 SECRET = "a secret that is long enough"
@@ -108,6 +109,16 @@ def test_the_events_of_a_sender_are_known_without_a_gateway(tmp_path: Path) -> N
         assert (ran.exit_code, "invoice.payment_failed" in ran.stdout) == (OK, True), ran.output
     assert list(tmp_path.iterdir()) == []
     assert typed(tmp_path, "send", "strip", "--list").exit_code == USAGE
+
+
+def test_one_of_many_decides_how_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", SECRET)
+    heard = iter([200, 500] * 2)
+    with serving(lambda _: (next(heard), "", b"")) as url:
+        for wrong in ((), ("--wrong", "secret")):
+            words = ("send", "stripe", "--to", url, "--secret", "env:SECRET", "--count", "2", *wrong)
+            ran = typed(tmp_path, *words)
+            assert (ran.exit_code, "1  200" in ran.stdout, "1  500" in ran.stdout) == (FAILED, True, True)
 
 
 def test_a_gateway_that_does_not_serve_is_reported(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.surfaces.cli.run import INTERRUPTED
-from postern.surfaces.mcp.shown import MOST_ITEMS, MOST_TEXT, bounded
+from postern.surfaces.mcp.shown import MOST_ITEMS, MOST_TEXT, Shown, bounded
 from postern.surfaces.mcp.table import TOOLS
 from postern.surfaces.mcp.tool import short_schema
 from postern.usecases.runtime.gateway import Gateway
@@ -319,6 +319,13 @@ async def test_arguments_are_checked_field_by_field_and_never_echoed(served: Pro
 def test_a_long_list_is_cut_and_says_so() -> None:
     assert bounded([1] * MOST_ITEMS) == [1] * MOST_ITEMS
     assert bounded({"of": [1] * 200}) == {"of": [1] * MOST_ITEMS + ["… (cut: 200 items in all)"]}
+
+
+def test_a_list_is_shown_without_what_a_model_does_not_need() -> None:
+    answer = {"items": [{"id": "inv_1", "configVersion": 3}], "configVersion": 3}
+    assert Shown(without=("configVersion",)).of(answer) == {"items": [{"id": "inv_1"}]}
+    chart = {"points": [{"at": 1, "calls": 0}, {"at": 2, "calls": 3, "bytes": 9}]}
+    assert Shown(rows=("at", "calls")).of(chart) == {"points": [{"at": 2, "calls": 3}]}
 
 
 async def test_a_secret_goes_in_and_never_comes_out(served: Program) -> None:
