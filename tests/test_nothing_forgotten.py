@@ -36,6 +36,7 @@ from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.cli import filters
 from postern.surfaces.console import words
 from postern.surfaces.console.routes import VIEWS
+from postern.surfaces.console.views.history.asked import TOKENS
 from postern.surfaces.console.views.webhooks import authentication
 from postern.surfaces.console.words import CODE_WORDS
 from postern.usecases.history.filters import FilterRequest
@@ -297,6 +298,9 @@ def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
     assert set(filters.CALLS) == fields, "CALLS in surfaces/cli/filters.py"
     asked = set(re.findall(r"wanted\.(\w+)", Path(filtering.__file__).read_text("utf-8")))
     assert fields <= asked, f"stores/history/filtering.py asks nothing of {fields - asked}"
+    typed = {"webhook": "webhook_id", "marked": "bookmarked"}
+    parts = {typed.get(one, one) for one in TOKENS.values()}
+    assert parts == fields, f"TOKENS in console/views/history/asked.py has no word for {fields - parts}"
 
 
 def test_a_field_of_the_webhooks_filter_is_an_option() -> None:
