@@ -319,7 +319,8 @@ async def test_what_was_asked_for_is_told_where_the_database_goes_away(
         with monkeypatch.context() as trouble:
             trouble.setattr(journal, method, away_after_two)
             told = await send_again(house.gateway, OWNER, webhook.id, asked())
-        assert (len(told.asked), told.trouble) == (2, "the database cannot be used now")
+        away = "the database cannot be used now"
+        assert (len(told.asked), told.trouble, told.retry_after_seconds) == (2, away, 5.0)
         assert (await typed(webhook)).exit_code == 0
     assert vendor.missing() == set() and len(vendor.asked) == len(set(vendor.asked))
 
