@@ -179,6 +179,13 @@ def test_keys_that_are_not_those_of_the_backup_s_secrets_are_not_put_into_place(
     assert (done.keys_file, done.missing_keys) == (None, False)
 
 
+def test_a_sealed_backup_has_every_key(source: Path, tmp_path: Path) -> None:
+    both = f"a newer key that is long enough,{(source / 'secret.key').read_text().strip()}"
+    file = made(source, tmp_path / "file", passphrase=PASSPHRASE, POSTERN_SECRET_KEYS=both)
+    restored(file, tmp_path / "data", PASSPHRASE)
+    assert (tmp_path / "data" / "secret-keys").read_text().strip() == both
+
+
 def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
