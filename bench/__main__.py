@@ -3,14 +3,15 @@ a peer."""
 
 import argparse
 import json
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
-from bench.contestants import Contestant, constant, gateway, has_peer, peer
-from bench.load import CONNECTIONS, Measured, load, with_what
+from bench.contestants import Contestant, constant, gateway, has_peer, nginx, peer
+from bench.load import CONNECTIONS, DELIVERY, Measured, load, with_what
 from bench.rooms import keep
 
 OTHER_HEADERS = {
@@ -20,6 +21,8 @@ OTHER_HEADERS = {
     "X-Request-Source": "shop-1",
 }
 BODY = json.dumps({"id": 1001, "customer": {"email": "ada@example.com"}, "note": "x" * 1130}).encode()
+
+PROTECTED = ("duplicateProtection.enabled=true", f"duplicateProtection.key=header:{DELIVERY}")
 
 Line = tuple[str, Measured, float, float, float]
 
@@ -58,9 +61,11 @@ def main() -> None:
     )
     asked = parser.parse_args()
     contestants: list[Callable[[Path], AbstractContextManager[Contestant]]] = [
+        *([nginx] if shutil.which("nginx") else []),
         partial(constant, path="/webhook/constant"),
         partial(constant, path="/"),
         partial(gateway, engine="none"),
+        partial(gateway, engine="none", name="gateway, every key new", settings_of_the_webhook=PROTECTED),
         partial(gateway, engine="embedded"),
     ]
     if has_peer():

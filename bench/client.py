@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 import time
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,8 @@ async def call_for(asked: dict[str, Any]) -> dict[str, float]:
         f"Host: {url.netloc}",
         *(f"{name}: {value}" for name, value in asked["headers"].items()),
     ]
-    request = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
+    request = "\r\n".join([*lines, f"Content-Length: {len(body)}", asked["delivery"]]).encode()
+    numbers = count(1)
     times: list[float] = []
     failed = 0
     began = time.perf_counter()
@@ -30,7 +32,7 @@ async def call_for(asked: dict[str, Any]) -> dict[str, float]:
         nonlocal failed
         reader, writer = await asyncio.open_connection(url.hostname, url.port)
         while (sent := time.perf_counter()) < until:
-            writer.write(request)
+            writer.write(b"%b-%d\r\n\r\n%b" % (request, next(numbers), body))
             head = await reader.readuntil(b"\r\n\r\n")
             await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
             times.append(time.perf_counter() - sent)

@@ -44,6 +44,7 @@ def gateway(
     workflow: str = WORKFLOW,
     settings_of_the_webhook: tuple[str, ...] = (),
     python: str = sys.executable,
+    name: str = "",
 ) -> Iterator[Contestant]:
     """The real program: token in a header, answer at once, everything durable. ``python`` is another
     checkout's, to have that one measured."""
@@ -79,7 +80,7 @@ def gateway(
         *settings_of_the_webhook,
     ]
     made = json.loads(subprocess.run(make, env=environment, capture_output=True, check=True).stdout)
-    name = "gateway, engine none" if engine == "none" else "gateway, embedded engine"
+    name = name or "gateway, engine none" if engine == "none" else "gateway, embedded engine"
     with _running(
         name, [python, "-m", "postern", "serve"], environment, f"http://127.0.0.1:{port}", "/readyz"
     ) as contestant:
@@ -106,6 +107,25 @@ def constant(folder: Path, path: str) -> Iterator[Contestant]:
 
 def has_peer() -> bool:
     return shutil.which("webhook") is not None
+
+
+@contextmanager
+def nginx(folder: Path) -> Iterator[Contestant]:
+    """One worker that answers a constant."""
+    folder.mkdir(parents=True)
+    port = free_port()
+    temporary = "".join(
+        f"{kind}_temp_path {folder}; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/errors; events {{ }} "
+        f"http {{ access_log off; keepalive_requests 100000000; {temporary}"
+        f"server {{ listen 127.0.0.1:{port}; return 202; }} }}"
+    )
+    command = ["nginx", "-c", str(folder / "nginx.conf"), "-e", str(folder / "errors")]
+    name = "constant by nginx"
+    with _running(name, command, dict(os.environ), f"http://127.0.0.1:{port}", "/") as contestant:
+        yield contestant
 
 
 @contextmanager

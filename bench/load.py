@@ -11,11 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CONNECTIONS = 64
+DELIVERY = "X-Delivery"
+"""The header that is another one in each call."""
 
 _SCRIPT = """
 wrk.method = "POST"
 wrk.body = {body}
 {headers}
+local sent = 0
+request = function()
+  sent = sent + 1
+  wrk.headers["{delivery}"] = "{run}-" .. sent
+  return wrk.format()
+end
 done = function(summary, latency, requests)
   local failed = summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout
   io.write(string.format('\\nRESULT {{"calls": %d, "seconds": %.6f, "failed": %d, "p50": %.3f, "p99": %.3f}}\\n',
@@ -44,14 +52,17 @@ def with_what() -> str:
 def load(
     url: str, headers: dict[str, str], body: bytes, seconds: float, connections: int = CONNECTIONS
 ) -> Measured:
+    run = os.urandom(8).hex()
     with tempfile.TemporaryDirectory() as folder:
         if shutil.which("wrk"):
             lines = (f"wrk.headers[{json.dumps(name)}] = {json.dumps(it)}" for name, it in headers.items())
             script = Path(folder) / "post.lua"
-            script.write_text(_SCRIPT.format(body=json.dumps(body.decode()), headers="\n".join(lines)))
+            parts = {"body": json.dumps(body.decode()), "headers": "\n".join(lines)}
+            script.write_text(_SCRIPT.format(**parts, delivery=DELIVERY, run=run))
             command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(script), url]
         else:
             asked = {"url": url, "headers": headers, "body": body.decode()}
+            asked |= {"delivery": f"{DELIVERY}: {run}"}
             how = json.dumps({**asked, "seconds": seconds, "connections": connections})
             command = [sys.executable, "-m", "bench.client", how]
         beside = _beside_the_server(command)
