@@ -462,6 +462,8 @@ async def test_a_call_that_was_too_large_says_that_its_body_was_not_kept(house: 
         "0 calls would still be rejected.",
         "2 calls cannot be admitted: its body was larger than the payload limit, so it was not kept (2).",
     ]
+    done = await readmission.admit_all(house.gateway, OWNER, webhook.id)
+    assert (done.admitted, done.still_rejected, done.cannot_be_admitted) == (0, 0, 2)
 
 
 RIGHT, WRONG = "whk_the_right_token_0123456789", "whk_a_wrong_token_0123456789"
