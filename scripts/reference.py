@@ -76,6 +76,7 @@ WEBHOOK_SETTINGS: list[tuple[str, type[webhook_settings.Setting], str]] = [
     ("Field mapping", webhook_settings.FieldMapping, "fieldMapping."),
     ("Synchronous response", webhook_settings.SynchronousResponse, "synchronousResponse."),
     ("Answer to accepted calls", webhook_settings.AcceptedAnswer, "acceptedAnswer."),
+    ("Conditions", webhook_settings.ConditionRow, "conditions."),
     ("Duplicate protection", webhook_settings.DuplicateProtection, "duplicateProtection."),
     ("CORS", webhook_settings.CorsSetting, "cors."),
     ("Rate limit", webhook_settings.RateLimit, "rateLimit."),

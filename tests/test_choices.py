@@ -33,7 +33,6 @@ PARTIAL: dict[str, tuple[str, str]] = {
     ),
     "settings.py: NEEDED": ("embedded none temporal", "need no setting"),
     "stores/history/filtering.py: _NOT_STARTED": ("accepted", "is the one that starts"),
-    "surfaces/cli/history/story.py: show_story.admitted": ("rejected", "is what is admitted"),
     "surfaces/cli/terminal.py: _CODES": ("", "is plain text"),
     "surfaces/cli/webhooks/webhooks.py: SECRETS": ("none", "has no secret"),
     "surfaces/console/bodies.py: ENDINGS": ("binary none", "end with .bin"),
@@ -44,6 +43,10 @@ PARTIAL: dict[str, tuple[str, str]] = {
     "surfaces/console/views/history/sent.py: _views: if kind": ("none text xml", "are shown raw"),
     "surfaces/console/views/history/volume.py: strip_of.back": ("month", "is for all that is longer ago"),
     "surfaces/console/views/webhooks/listing.py: ORDERS": ("folder", "is chosen as a group"),
+    "surfaces/console/views/history/sentences.py: started_by: if item.code": (
+        "duplicate handshake rejected",
+        "are started by being admitted, if at all",
+    ),
     "surfaces/http/connection.py: _PROGRESS": ("CLOSED IDLE LINGERING NEW", "make no progress"),
     "surfaces/http/states.py: _ROWS": (
         "HEAD_BEGUN HEAD_WHOLE HOPELESS LEFT LOST MORE",

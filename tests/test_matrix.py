@@ -114,6 +114,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         ("rest", "mcp", "cli"),
         "it answers a form while somebody types; elsewhere a call is shown with its headers",
     ),
+    "trying.seen": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
     "remedies.take_second_secret": dict.fromkeys(

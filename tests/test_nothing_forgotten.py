@@ -107,6 +107,7 @@ PARTS = {
     "/webhooks/choices": "what is below a field that chooses a webhook",
     "/webhooks/{webhook}/settings/values": "a part of the settings",
     "/webhooks/{webhook}/settings/key": "a part of the settings",
+    "/webhooks/{webhook}/settings/rows": "a part of the settings",
     "/webhooks/{webhook}/schedule/next": "a part of the schedule",
     "/webhooks/{webhook}/starts": "a part of the overview",
     "/live/stream": "a stream",

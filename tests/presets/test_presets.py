@@ -194,3 +194,16 @@ def test_an_unknown_name_is_reported() -> None:
 def test_generic_is_the_scheme_that_is_written_for_own_code() -> None:
     scheme = presets.get("generic").scheme
     assert scheme.signed_content == "{headers:X-Webhook-*}" and not scheme.timestamp_required
+
+
+@pytest.mark.parametrize("name", [name for name, preset in presets.load().items() if preset.actor])
+def test_who_has_caused_an_event_stands_where_the_preset_says(name: str) -> None:
+    preset = presets.get(name)
+    found = [
+        path
+        for sample in preset.samples
+        for path in preset.actor
+        if walk(re.sub(r"\{\w+\}", "1", sample.body).encode(), parse_path(path)) is not None
+    ]
+    assert found, "a sample has it in one of these places"
+    assert set(preset.actor) - set(found) <= {"event.bot_id"}, "only bots have it"

@@ -99,6 +99,10 @@ class Sent:
         return b"fails" in self.body
 
     @property
+    def is_held_back(self) -> bool:
+        return b"concerns nobody" in self.body
+
+    @property
     def event(self) -> str:
         return str(json.loads(self.body)["n"])
 
@@ -127,6 +131,8 @@ class World:
         self.plain = await house.webhook(name="Plain", **mapped)
         self.guarded = await house.webhook(name="Guarded", duplicateProtection=protected, **mapped)
         self.signed = await house.webhook(name="Signed", authentication=signs, **mapped)
+        concerns: Any = [{"of": "it", "is": "notOneOf", "values": ["concerns nobody"]}]
+        self.choosy = await house.webhook(name="Choosy", conditions=concerns, **mapped)
         await self._tell_all()
 
     async def happens(self, count: int, steps: tuple[float, ...]) -> None:
@@ -145,8 +151,10 @@ class World:
             await self._tell_all()
 
     async def _call(self, house: House) -> None:
-        webhook = self.chance.choice([self.plain, self.guarded, self.signed])
+        webhook = self.chance.choice([self.plain, self.guarded, self.signed, self.choosy])
         what = b'"fails"' if self.chance.random() < 0.3 else b'"goes well"'
+        if webhook is self.choosy and self.chance.random() < 0.5:
+            what = b'"concerns nobody"'
         await self._send(house, self._event(webhook, what))
 
     def _event(self, webhook: Webhook, what: bytes) -> Sent:
@@ -326,6 +334,10 @@ class World:
         deliveries = [one for story in stories for one in story.deliveries]
         for sent in self.sent:
             keys = [key for key, trigger in self.engine.started.items() if trigger.payload == sent.body]
+            if sent.is_held_back:
+                if len(keys) > sent.asked_again * max(1, len(sent.ids)):
+                    wrong.append(f"{sent.body!r} was held back, and started {len(keys)} times")
+                continue
             first = sum(key.endswith(".1") for key in keys)
             states = [
                 f"{one.state} {one.error}" for one in deliveries if one.fields.get("fieldOne") == sent.event
@@ -341,15 +353,21 @@ class World:
     async def _of_history(self, house: House) -> list[str]:
         wrong: list[str] = []
         failed = [one for sent in self.sent if sent.fails for one in sent.ids]
-        completed = [one for sent in self.sent if not sent.fails for one in sent.ids]
+        good = [sent for sent in self.sent if not sent.fails]
+        ended = await house.history(status="failed")
+        given_up = [one.id for one in ended if "given up after 3 days" in (one.error or "")]
+        ids = [one for sent in good if not sent.is_held_back for one in sent.ids]
+        completed = [one for one in ids if one not in given_up]
+        filtered = [one for sent in good if sent.is_held_back and not sent.asked_again for one in sent.ids]
         until = {"until": f"{self.clock():.3f}"}
         for asked, ids in (
             ({}, failed + completed),
             (until, failed + completed),
             ({"since": f"{BEGINS - 3000 * 86_400:.0f}"}, failed + completed),
             ({"status": "failed"}, failed),
+            ({"status": "filtered"}, filtered),
             (until | {"status": "completed"}, completed),
-            *(({"webhook_id": one.id, **until}, self._ids_of(one)) for one in (self.plain, self.guarded, self.signed)),
+            *(({"webhook_id": one.id, **until}, self._ids_of(one)) for one in (self.plain, self.guarded, self.signed, self.choosy)),
             *(({"value": sent.event}, sent.ids) for sent in self.sent),
         ):  # fmt: skip
             found = await self._all(house, asked)

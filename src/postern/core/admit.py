@@ -78,7 +78,7 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
 
 def admit_fetched(webhook: Webhook, call: Call, step: Step) -> Verdict:
-    """Asks about content, mapping and duplicate key: the gateway has fetched this, so nobody has to prove anything."""
+    """Asks about content, conditions, mapping and duplicate key: the gateway has fetched this, so nobody has to prove anything."""
     return _understood(webhook, Proven(step[2]).check(call), [step])
 
 
@@ -92,6 +92,12 @@ def _understood(
         return _divided(webhook, verified, trace, elements_of(payload.members["items"]))
     content = f"{payload.sent_as}a JSON object of {len(payload.text)} bytes{payload.remark}"
     trace.append(("content", True, content))
+
+    if webhook.conditions is not None:
+        if problem := webhook.conditions.problem(verified.call, payload):
+            trace.append(("conditions", False, problem))
+            return Verdict("filtered", "filtered", problem, trace, verified.matched)
+        trace.append(("conditions", True, webhook.conditions.all_hold))
 
     fields, found = webhook.mapping.apply(payload)
     trace.append(("field mapping", True, found))
@@ -122,6 +128,9 @@ def _divided(webhook: Webhook, verified: VerifiedCall, trace: list[Step], found:
     if all(one.outcome == "rejected" for _, one in elements):
         code, detail = elements[0][1].code, f"no element is an object: {elements[0][1].detail}"
         return rejected(trace, "content", code, detail, matched=verified.matched)
+    if all(one.outcome != "accepted" for _, one in elements):
+        detail = f"none of {len(found)} elements fulfils the conditions"
+        return Verdict("filtered", "filtered", detail, trace, verified.matched, elements=elements)
     return Verdict("accepted", "accepted", "", trace, verified.matched, elements=elements)
 
 

@@ -10,7 +10,7 @@ from postern.core.problems import PROBLEMS
 from postern.core.signatures.credential import Matched
 from postern.core.signatures.handshake import HandshakeAnswer
 
-Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
+Outcome = Literal["accepted", "filtered", "rejected", "handshake", "preflight"]
 Step = tuple[str, bool, str]
 """The name of a question, whether the call passed it, and the details."""
 

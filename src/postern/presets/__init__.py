@@ -90,6 +90,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True):
     event: tuple[str, ...]
     """The places of the event's name, as ``header:Name`` or ``body:path``. The first one that the call has counts."""
     setup: tuple[str, ...]
+    actor: tuple[str, ...] = ()
+    """The paths in the body that say who has caused the event: with them people leave out what their own account did."""
     page: str = ""
     """The sender's page for webhooks, if it has one address for everybody."""
     sends_arrays: bool = False
@@ -157,6 +159,11 @@ def get(name: str) -> Preset:
 
 def names() -> list[str]:
     return list(load())
+
+
+def event_places(provider: str) -> tuple[str, ...]:
+    """The places of the event's name in calls of this sender, or in anybody's (``Preset.event``)."""
+    return (load().get(provider) or load()[GENERIC]).event
 
 
 def problem_of(name: str, secret: str) -> str | None:

@@ -59,7 +59,7 @@ TELL_LEASE = 60.0
 
 _OPEN = incidents.c.closed_at.is_(None)
 _TOLD = msgspec.json.Decoder(dict[str, ChannelState])
-_GOOD = volumes.c.code.in_(["accepted", "duplicate"])
+_GOOD = volumes.c.code.in_(["accepted", "filtered", "duplicate"])
 
 
 class Incidents(Repository):

@@ -185,12 +185,15 @@ async def _fetch(
         which = f", element {number} of {len(calls)}" if len(calls) > 1 else ""
         verdict = admit_fetched(compiled, call, ("schedule", True, f"{came}{which}"))
         entries.append(_entry(gateway, compiled, call, verdict, fetched.status))
-    rejected = [entry for entry in entries if entry.delivery is None]
+    rejected = [entry for entry in entries if entry.invocation.outcome == "rejected"]
+    filtered = sum(entry.invocation.outcome == "filtered" for entry in entries)
     if len(rejected) == len(entries):
         return FetchOutcome("failed", rejected[0].invocation.detail, entries)
     reason = ""
     if rejected:
         reason = f"{len(rejected)} of {len(entries)} elements rejected: {rejected[0].invocation.detail}"
+    elif filtered:
+        reason = f"{filtered} of {len(entries)} filtered: the conditions do not hold"
     return FetchOutcome("accepted", reason, entries, seen=now_seen)
 
 

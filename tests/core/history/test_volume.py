@@ -40,7 +40,7 @@ def test_what_is_added_is_summed_up() -> None:
     made.add("duplicate", 1, NONE)
     assert made.calls.by_name == {"accepted": 3, "duplicate": 4}
     assert (made.calls.total, made.calls.within[:3]) == (7, [4, 2, 0])
-    assert made.outcomes() == {"accepted": 3, "duplicate": 4, "handshake": 0, "rejected": 0}
+    assert made.outcomes() == {"accepted": 3, "filtered": 0, "duplicate": 4, "handshake": 0, "rejected": 0}
     twice = Volume()
     for _ in range(2):
         twice.add_all(made)

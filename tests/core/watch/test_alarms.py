@@ -2,7 +2,15 @@
 
 import pytest
 
-from postern.core.watch.alarms import AlarmKind, Incident, has_recovered, incident_start, reasons_to_tell
+from postern.core.watch.alarms import (
+    ALARMS,
+    AlarmKind,
+    Incident,
+    has_recovered,
+    incident_start,
+    is_bad,
+    reasons_to_tell,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +50,10 @@ def test_a_few_calls_do_not_make_a_reason_known() -> None:
     assert reasons_to_tell(one) == ("origin_not_allowed",)
     own = Incident("inc_2", "", "gateway", 0.0, 0.0, 0.0, reasons={"disk": 1})
     assert reasons_to_tell(own) == ("disk",)
+
+
+def test_a_filtered_call_is_a_good_one_and_opens_nothing() -> None:
+    filtered = {minute: {"filtered": 5} for minute in range(3)}
+    assert not any(is_bad(kind, "filtered") for kind in ALARMS)
+    assert incident_start("rejected", {**filtered, 3: {"credential_mismatch": 3}}, 50) is None
+    assert has_recovered("rejected", filtered, 50, 3, long=False)

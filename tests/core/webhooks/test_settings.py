@@ -115,6 +115,7 @@ def test_released_defaults_stay_as_they_are() -> None:
         "tags": [],
         "fieldMapping": {"fieldOne": None, "fieldTwo": None, "fieldThree": None, "fieldFour": None},
         "synchronousResponse": {"enabled": False, "timeoutSeconds": None},
+        "conditions": [],
         "duplicateProtection": {"enabled": False, "key": None, "windowSeconds": 86400},
         "cors": {"enabled": False, "origins": []},
         "ipAllowlist": [],
@@ -149,6 +150,7 @@ def test_released_defaults_stay_as_they_are() -> None:
         },
         "historyRetentionDays": None,
         "bodyRetentionDays": None,
+        "filteredRetentionDays": None,
     }
     assert as_document(signature) == {
         "method": "hmac",

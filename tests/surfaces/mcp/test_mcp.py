@@ -110,7 +110,7 @@ WRITING = {
     "replay_many": False, "admit_rejected": False, "mark_call": True, "end_listener": True,
 }  # fmt: skip
 """Which of them take something away, or change what is there."""
-READING_POSTS = {"test_signature"}
+READING_POSTS = {"test_signature", "try_settings"}
 
 
 async def test_each_tool_says_truly_whether_it_reads_or_takes_away(served: Program) -> None:
@@ -142,7 +142,7 @@ async def test_each_tool_says_truly_whether_it_reads_or_takes_away(served: Progr
 def test_the_tools_take_little_of_what_a_model_can_read(served: Program) -> None:
     tools = asked(served, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).json["result"]["tools"]
     assert len(tools) <= 28
-    assert len(json.dumps(tools, ensure_ascii=False, separators=(",", ":"))) <= 40_500
+    assert len(json.dumps(tools, ensure_ascii=False, separators=(",", ":"))) <= 42_600
 
 
 def test_a_name_means_one_thing_in_all_actions_of_a_tool() -> None:

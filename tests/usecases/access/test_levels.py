@@ -55,7 +55,7 @@ READ = """
 accounts.change_own_password as_code.export bin.listing engine.runs engine.state engine.workflows history.as_code
 history.count history.failures history.listing history.preview history.request history.show idempotency.once live.follow readiness.status
 readmission.standing readmission.recheck readmission.recheck_within remedies.effects live.watch replays.listing replays.show retention.last samples.new_workflow
-samples.sample sending.samples signatures.explain signatures.scheme signatures.propose signatures.provider signatures.providers signatures.test trying.duplicate_key volumes.chart
+samples.sample sending.samples signatures.explain signatures.scheme signatures.propose signatures.provider signatures.providers signatures.test trying.duplicate_key trying.conditions trying.seen volumes.chart
 volumes.last_day webhooks.show listing.folders listing.listing listing.page listing.with_own_retention picking.choices
 picking.meant picking.names picking.one
 comparing.compared retention.kept_until retention.rule history.oldest findable.behind fixtures.fixture samples.payload_types

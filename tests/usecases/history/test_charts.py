@@ -75,7 +75,13 @@ async def test_what_was_counted_is_reported_point_by_point_and_together(
     by_minute = {point.at: point for point in chart.points if point.calls}
     first, second = by_minute[(MINUTE - 10) * 60], by_minute[MINUTE * 60]
     assert (first.calls, first.failed_runs, second.calls, second.failed_runs) == (100, 0, 43, 7)
-    assert as_plain(first.outcomes) == {"accepted": 98, "duplicate": 0, "handshake": 0, "rejected": 2}
+    assert as_plain(first.outcomes) == {
+        "accepted": 98,
+        "filtered": 0,
+        "duplicate": 0,
+        "handshake": 0,
+        "rejected": 2,
+    }
     # How long callers waited, and nothing else: of the first, no answer is known.
     assert as_plain(first.latency_ms) == {"count": 0, "p50": None, "p95": None, "p99": None}
     assert as_plain(second.latency_ms) == {"count": 100, "p50": 50, "p95": 2500, "p99": 2500}
@@ -87,7 +93,13 @@ async def test_what_was_counted_is_reported_point_by_point_and_together(
         ("duplicate", 3),
         ("signature_mismatch", 2),
     ]
-    assert as_plain(total.outcomes) == {"accepted": 98, "duplicate": 3, "handshake": 0, "rejected": 42}
+    assert as_plain(total.outcomes) == {
+        "accepted": 98,
+        "filtered": 0,
+        "duplicate": 3,
+        "handshake": 0,
+        "rejected": 42,
+    }
     assert list(total.answers.items()) == [("200", 90), ("400", 10)]
     assert list(total.runs.items()) == [("failed", 7), ("completed", 1)]
     assert as_plain(total.run_ms) == {"count": 8, "p50": 100, "p95": 100, "p99": 100}

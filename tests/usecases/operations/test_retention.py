@@ -107,6 +107,24 @@ async def test_bodies_can_go_sooner_than_their_calls(desk: Desk) -> None:
     assert (shown.body, shown.body_size, shown.status) == (None, 7, "started")
 
 
+async def test_bodies_of_filtered_calls_can_go_sooner_than_others(desk: Desk) -> None:
+    conditions = [{"of": "n", "is": "less", "values": [2]}]
+    webhook = await desk.webhook(conditions=conditions, filteredRetentionDays=1, bodyRetentionDays=3)
+    made = await desk.numbered(webhook, 5)
+    await settle(desk)
+    await history.replay(desk.gateway, ACTOR, made[4])
+    later(desk.gateway, 2 * DAY)
+    assert (await plan(desk.gateway, ACTOR))["bodies"] == 3
+    assert (await prune(desk.gateway, ACTOR))["bodies"] == 2, "one of them is still to be started"
+    assert [(await history.show(desk.gateway, ACTOR, one)).body is None for one in made] == [
+        *(False, False, True, True, False)
+    ]
+    await settle(desk)
+    assert (await prune(desk.gateway, ACTOR))["bodies"] == 1
+    later(desk.gateway, 2 * DAY)
+    assert (await prune(desk.gateway, ACTOR))["bodies"] == 2
+
+
 async def test_over_the_cap_the_oldest_go_first(desk: Desk) -> None:
     desk.gateway.retention = RetentionPolicy(most_rows=4)
     came = await desk.numbered(await desk.webhook(), 9)

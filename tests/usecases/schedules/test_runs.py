@@ -160,6 +160,17 @@ async def test_elements_are_numbered_and_those_that_are_rejected_are_counted(hou
     assert [call.http_status for call in await recorded(house, broken)] == [200]
 
 
+async def test_filtered_elements_are_no_failure(house: House) -> None:
+    conditions = [{"of": "n", "is": "greater", "values": [1]}]
+    webhook = await scheduled(house, {"conditions": conditions}, splitArray=True)
+    Source(house, Answer(b'[{"n": 1}, {"n": 2}]'), Answer(b'[{"n": 1}, {"n": 0}]'))
+    for filtered in (1, 2):
+        done = await run(house, webhook)
+        assert done.result == "accepted"
+        assert done.reason == f"{filtered} of 2 filtered: the conditions do not hold"
+    assert len(await house.history(status="filtered")) == 3
+
+
 async def test_only_what_has_changed_starts_anything(house: House) -> None:
     same = Answer(b'{"n": 1}', etag='"1"', last_modified="Sun, 01 Nov 2026 10:00:00 GMT")
     source, webhook = Source(house), await scheduled(house, onlyWhenChanged=True)

@@ -16,11 +16,12 @@ Json = bytes
 _PAIRS = list[tuple[str, str]]
 _STEPS = list[tuple[str, bool, str]]
 
-RecordedOutcome = Literal["accepted", "rejected", "handshake", "duplicate", "edited"]
+RecordedOutcome = Literal["accepted", "filtered", "rejected", "handshake", "duplicate", "edited"]
 """``edited``: it is a changed copy of another call."""
 
 Status = Literal[
     "rejected",
+    "filtered",
     "duplicate",
     "handshake",
     "accepted",
@@ -77,7 +78,7 @@ class Invocation(msgspec.Struct):
     def is_event(self) -> bool:
         """Whether it holds an event for a workflow, or repeats a call that does."""
         match self.outcome:
-            case "accepted" | "duplicate" | "edited":
+            case "accepted" | "filtered" | "duplicate" | "edited":
                 return True
             case "rejected" | "handshake":
                 return False

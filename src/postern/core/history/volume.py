@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from postern.core.history.invocation import Status
 
-CountedOutcome = Literal["accepted", "duplicate", "handshake", "rejected"]
+CountedOutcome = Literal["accepted", "filtered", "duplicate", "handshake", "rejected"]
 OUTCOMES: tuple[CountedOutcome, ...] = get_args(CountedOutcome)
 LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000, 10000, 30000)
 
@@ -92,14 +92,14 @@ class Volume(Struct):
 def outcome_of(status: Status) -> CountedOutcome:
     """The decision about the call, whatever has become of it since."""
     match status:
-        case "rejected" | "duplicate" | "handshake":
+        case "rejected" | "filtered" | "duplicate" | "handshake":
             return status
         case "accepted" | "held" | "started" | "responded" | "completed" | "failed" | "lost" | "dropped":
             return "accepted"
 
 
 def outcomes(by_code: dict[str, int]) -> dict[str, int]:
-    """The codes, summed up in the four groups that a chart shows."""
+    """The codes, summed up in the groups that a chart shows."""
     groups: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for code, calls in by_code.items():
         groups[code if code in groups else "rejected"] += calls

@@ -25,6 +25,7 @@ class OwnRetention(msgspec.Struct, frozen=True, rename="camel"):
 
     history_retention_days: int | None = None
     body_retention_days: int | None = None
+    filtered_retention_days: int | None = None
 
 
 class Rejected(NamedTuple):
@@ -89,3 +90,8 @@ class RetentionPolicy(msgspec.Struct, frozen=True):
         history = own.history_retention_days or self.history_days
         days = own.body_retention_days if own.body_retention_days is not None else self.body_days
         return None if days is None or days >= history else now - max(days * DAY, YOUNGEST)
+
+    def filtered_before(self, own: OwnRetention | None, now: float) -> float | None:
+        """None if bodies of filtered calls stay as long as other bodies."""
+        days = own.filtered_retention_days if own is not None else None
+        return None if days is None else now - max(days * DAY, YOUNGEST)

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from postern.core.calls.call import Headers, unquote_plus
+from postern.core.calls.call import Call, Headers, unquote_plus
 from postern.core.signatures.credential import NO_WORD, Credential
 
 MASK = "***"
@@ -95,6 +95,23 @@ class Mask:
                 if len(value) <= LONGEST_REMEMBERED:
                     known.value, known.written = value, pair
         return b"[" + b",".join(written) + b"]"
+
+    def seen(self, call: Call, name: bytes) -> bytes | None:
+        """The first value of a header as the history will show it."""
+        value = call.first_header(name)
+        if value is None:
+            return None
+        known = self._known.get(name) or self._learn(name)
+        if known.is_masked or (name == b"traceparent" and name in call.untrusted):
+            return _MASK
+        if name in self._signatures and call.first_header(TEST_CALL) is not None:
+            return _MASK
+        secrets = self._long_secrets if known.name in _HOW_TO_READ else self._secrets
+        return _MASK if secrets and _holds(secrets, value) else value
+
+    def hides(self, name: bytes) -> bool:
+        """Whether a header is masked whatever its value is."""
+        return (self._known.get(name) or self._learn(name)).is_masked
 
     def _learn(self, name: bytes) -> "_Header":
         looks_secret = name in _COOKIES or _LOOKS_SECRET.search(name) is not None

@@ -49,7 +49,7 @@ STRANGERS = frozenset({"credential_missing", "signature_missing", "method_not_al
 """Reasons for rejecting calls without any proof: anybody can send these."""
 STOPPED = "stopped"
 """Calls were accepted while the incident was open, and are not any more."""
-_ON_PURPOSE = ("accepted", "duplicate", "handshake", "webhook_disabled")
+_ON_PURPOSE = ("accepted", "filtered", "duplicate", "handshake", "webhook_disabled")
 _GOOD_ANSWERS = (f"{ANSWER}2", f"{ANSWER}3")
 _BAD_ANSWERS = f"{ANSWER}5"
 _STORE_REFUSED = f"{ANSWER}503"
@@ -123,7 +123,7 @@ def is_bad(kind: AlarmKind, name: str) -> bool:
 def _is_good(kind: AlarmKind, name: str) -> bool:
     match kind:
         case "rejected":
-            return name in ("accepted", "duplicate")
+            return name in ("accepted", "filtered", "duplicate")
         case "not_started":
             return name == "accepted"
         case "runs_failed":

@@ -22,6 +22,13 @@ from postern.core.signatures.handshake import HandshakeKind
 from postern.core.signatures.scheme import SignatureScheme, json_schema
 from postern.core.webhooks import bounds
 from postern.core.webhooks.bounds import Bounds, without
+from postern.core.webhooks.conditions import (
+    LONGEST_VALUE,
+    MOST_ROWS,
+    MOST_VALUES,
+    Operator,
+    place_checked,
+)
 from postern.core.webhooks.grouping import LONGEST_FOLDER, folder_of
 
 Method = Literal["none", "token", "hmac"]
@@ -127,6 +134,22 @@ class DuplicateProtection(Setting, frozen=True):
     window_seconds: Annotated[int, Bounds(ge=60, le=LONGEST_WINDOW)] = 86400
 
 
+class ConditionRow(Setting, frozen=True):
+    """``of``: a path in the payload, ``header:Name`` or ``event``; ``[*]`` in a path is each element, of which one is enough."""
+
+    of: Annotated[str, Bounds(check=place_checked, max_length=500)]
+    operator: Operator = msgspec.field(name="is")
+    values: Annotated[
+        list[Annotated[str, Bounds(max_length=LONGEST_VALUE)]],
+        Meta(
+            description="One is enough. there and notThere take none, greater and less one number.",
+            extra_json_schema={"items": {"type": ["string", "number", "boolean"]}},
+        ),
+        Bounds(max_length=MOST_VALUES),
+    ] = []
+    ignore_case: bool = False
+
+
 class CorsSetting(Setting, frozen=True):
     """Which pages of other origins may call."""
 
@@ -226,6 +249,13 @@ class WebhookSettings(Setting, frozen=True):
     ] = []
     field_mapping: FieldMapping = FieldMapping()
     synchronous_response: SynchronousResponse = SynchronousResponse()
+    conditions: Annotated[
+        list[ConditionRow],
+        Meta(
+            description="Rows that must all hold; otherwise a call is recorded as filtered, and starts nothing."
+        ),
+        Bounds(max_length=MOST_ROWS),
+    ] = []
     duplicate_protection: DuplicateProtection = DuplicateProtection()
     cors: CorsSetting = CorsSetting()
     ip_allowlist: Annotated[
@@ -271,6 +301,10 @@ class WebhookSettings(Setting, frozen=True):
         Annotated[int, Bounds(ge=0, le=3650)] | None,
         Meta(description="The same of the bodies of calls and answers. 0: as short as possible."),
     ] = None
+    filtered_retention_days: Annotated[
+        Annotated[int, Bounds(ge=0, le=3650)] | None,
+        Meta(description="The same of the bodies of filtered calls. null: as other bodies."),
+    ] = None
 
 
 class Resolved(Setting, frozen=True):
@@ -315,9 +349,14 @@ def without_defaults(setting: msgspec.Struct) -> Document:
     for field in msgspec.structs.fields(setting):
         value = getattr(setting, field.name)
         if field.required or value != default_of(field):
-            is_struct = isinstance(value, msgspec.Struct)
-            document[field.encode_name] = without_defaults(value) if is_struct else value
+            document[field.encode_name] = _short(value)
     return document
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(one) for one in value]
+    return without_defaults(value) if isinstance(value, msgspec.Struct) else value
 
 
 def secret_places() -> dict[str, set[str]]:

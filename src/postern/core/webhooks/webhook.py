@@ -13,6 +13,7 @@ from postern.core.deliveries.delivery import DeliveryState
 from postern.core.signatures.credential import Credential, VerifiedCall
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
+from postern.core.webhooks.conditions import Conditions
 from postern.core.webhooks.settings import AcceptedAnswer, AlarmSettings
 
 
@@ -63,6 +64,7 @@ class Webhook:
     allowlist: Allowlist | None = None
     cors: Cors | None = None
     handshake: Handshake | None = None
+    conditions: Conditions | None = None
     duplicates: DuplicateKey | None = None
     payload_limit: int = PAYLOAD_LIMIT
     calls_per_second: float = 100.0

@@ -189,8 +189,9 @@ def _replayable(
     connection: Connection, wanted: HistoryFilter, all_of_them: bool = False
 ) -> list[ColumnElement[bool]]:
     conditions, _ = conditions_of(connection, wanted, all_of_them)
-    admitted = and_(invocations.c.outcome == "rejected", was_started())
-    conditions.append(or_(invocations.c.outcome == "accepted", admitted))
+    admitted = and_(invocations.c.outcome.in_(("rejected", "filtered")), was_started())
+    meant = "filtered" if "filtered" in (wanted.status, wanted.code) else "accepted"
+    conditions.append(or_(invocations.c.outcome == "accepted", invocations.c.outcome == meant, admitted))
     if wanted.webhook_id is None:  # the plan for one that starts nothing is refused
         starts_nothing = exists().where(
             webhooks.c.id == invocations.c.webhook_id,

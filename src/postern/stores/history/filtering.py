@@ -46,7 +46,7 @@ FEW = 2_000
 MANY = 20_000
 """If more entries begin alike, a page does not begin with them."""
 
-_NOT_STARTED = ("rejected", "duplicate", "handshake")
+_NOT_STARTED = ("rejected", "filtered", "duplicate", "handshake")
 _USUAL = set(statuses_of("delivered"))
 
 SqlCondition = tuple[ColumnElement[bool], bool]
@@ -110,7 +110,7 @@ def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: boo
         return
     if status in _NOT_STARTED:
         yield and_(invocations.c.outcome == status, UNUSUAL_INVOCATIONS), True
-        if status == "rejected":  # not those admitted since: they show what became of them
+        if status in ("rejected", "filtered"):  # not those started since: they show what became of them
             yield ~was_started(), True
         return
     # Few rows and an index of their own: come from there, not from the history.
@@ -259,18 +259,18 @@ def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
 
 
 def was_started() -> ColumnElement[bool]:
-    """Accepted, or admitted after it had been rejected."""
+    """Accepted, or started by somebody after it had been rejected or filtered."""
     return _value_of_newest(deliveries.c.key).is_not(None)
 
 
 def has_completed() -> ColumnElement[bool]:
     """Its newest delivery: one that failed when it was replayed has not."""
-    return _value_of_newest(deliveries.c.state) == "completed"
+    return func.coalesce(_value_of_newest(deliveries.c.state), "") == "completed"
 
 
 def started_by(at: int) -> ColumnElement[bool]:
-    """The newest delivery was made by then."""
-    return _value_of_newest(deliveries.c.created_at) <= at
+    """The newest delivery was made by then, if there is one."""
+    return func.coalesce(_value_of_newest(deliveries.c.created_at), 0) <= at
 
 
 def _newest_state() -> ScalarSelect[str]:

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    UnaryExpression,
     case,
     exists,
     func,
@@ -107,19 +108,19 @@ class History(Repository):
             invocations.c.id > after,
             not_(exists().where(belongs())),
         )
-        sizes = select(invocations.c.id, func.coalesce(func.length(invocations.c.body), 0))
-        last, total = None, 0
-        for invocation_id, size in connection.execute(
-            sizes.where(*wanted).order_by(invocations.c.id).limit(limit)
-        ):
-            total += size
-            if last is not None and total > most_bytes:
-                break
-            last = invocation_id
-        if last is None:
-            return []
-        there = select(*_WHOLE).where(*wanted, invocations.c.id <= last).order_by(invocations.c.id)
-        return [_whole(row) for row in connection.execute(there)]
+        return _that_fit(connection, wanted, invocations.c.id.asc(), limit, most_bytes)
+
+    @reads
+    def taken(
+        self, connection: Connection, webhook_id: str, before: str | None, limit: int, most_bytes: int
+    ) -> list[Invocation]:
+        """A webhook's accepted and filtered calls before that one, the newest first, likewise."""
+        wanted = [
+            invocations.c.webhook_id == webhook_id,
+            invocations.c.outcome.in_(("accepted", "filtered")),
+            *([invocations.c.id < before] if before is not None else []),
+        ]
+        return _that_fit(connection, wanted, invocations.c.id.desc(), limit, most_bytes)
 
     @reads
     def masked_tokens(self, connection: Connection, invocation_ids: list[str]) -> dict[str, str]:
@@ -195,6 +196,26 @@ class History(Repository):
         text = f"SELECT id, headers, body FROM invocations WHERE id {are_these}"
         with in_the_driver(connection, text) as driver:
             return {id: Content(headers, body) for id, headers, body in driver.execute(text, (asked,))}
+
+
+def _that_fit(
+    connection: Connection,
+    wanted: Sequence[ColumnElement[bool]],
+    order: UnaryExpression[str],
+    limit: int,
+    most_bytes: int,
+) -> list[Invocation]:
+    """As many as their bodies allow, one at least."""
+    sizes = select(invocations.c.id, func.coalesce(func.length(invocations.c.body), 0))
+    ids: list[str] = []
+    total = 0
+    for invocation_id, size in connection.execute(sizes.where(*wanted).order_by(order).limit(limit)):
+        total += size
+        if ids and total > most_bytes:
+            break
+        ids.append(invocation_id)
+    there = select(*_WHOLE).where(invocations.c.id.in_(ids)).order_by(order)
+    return [_whole(row) for row in connection.execute(there)] if ids else []
 
 
 def brief(largest_body: int | None) -> Select[Any]:

@@ -110,9 +110,12 @@ class Retention(Repository):
         beyond = iter([(one.id, one.size) for one in rejected_to_delete(rows, room)])
         return list(iter(lambda: _one_step(beyond), []))
 
-    async def with_bodies(self, webhook_id: str, moment: float, after: str) -> list[str]:
-        """The oldest that still have a body, from before that moment and behind ``after``."""
-        return await self._step(after, *_older(webhook_id, moment), invocations.c.body.is_not(None))
+    async def with_bodies(
+        self, webhook_id: str, moment: float, after: str, filtered: bool = False
+    ) -> list[str]:
+        """The oldest that still have a body, from before that moment and behind ``after``; filtered calls alone where those are
+        asked for."""
+        return await self._step(after, *_older(webhook_id, moment), *_bodies(filtered))
 
     @reads
     def _step(self, connection: Connection, after: str, *wanted: ColumnElement[bool]) -> list[str]:
@@ -231,9 +234,11 @@ class Retention(Repository):
     async def count_before(self, webhook_id: str, moment: float) -> int:
         return await self._count(*_older(webhook_id, moment))
 
-    async def count_bodies(self, webhook_id: str, since: float, moment: float, after: str) -> int:
-        there = invocations.c.id > max(after, first_id_at("inv", since)), invocations.c.body.is_not(None)
-        return await self._count(*_older(webhook_id, moment), *there)
+    async def count_bodies(
+        self, webhook_id: str, since: float, moment: float, after: str, filtered: bool = False
+    ) -> int:
+        there = invocations.c.id > max(after, first_id_at("inv", since))
+        return await self._count(*_older(webhook_id, moment), there, *_bodies(filtered))
 
     async def count_rows(self) -> int:
         return await self._count()
@@ -245,6 +250,11 @@ class Retention(Repository):
 
 def _older(webhook_id: str, moment: float) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment)
+
+
+def _bodies(filtered: bool) -> list[ColumnElement[bool]]:
+    of_these = [invocations.c.outcome == "filtered", UNUSUAL_INVOCATIONS] if filtered else []
+    return [*of_these, invocations.c.body.is_not(None)]
 
 
 def _own(document: str) -> OwnRetention | None:

@@ -89,6 +89,8 @@ LABELS = {
     "onlyPath": "Give up the short code",
     "historyRetentionDays": "Keep calls for days",
     "bodyRetentionDays": "Keep bodies for days",
+    "filteredRetentionDays": "Keep bodies of filtered calls for days",
+    "conditions": "What starts",
     "sendAgain.account": "Account at the sender",
     "sendAgain.token": "Token of the sender’s API",
     "sendAgain.api": "Address of the sender’s API",

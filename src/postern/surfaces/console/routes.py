@@ -50,6 +50,8 @@ VIEWS: list[tuple[str, str, ViewFunction]] = [
     ("POST", "/webhooks/{webhook}/settings", own_settings.store),
     ("GET", "/webhooks/{webhook}/settings/values", own_settings.preview),
     ("GET", "/webhooks/{webhook}/settings/key", own_settings.try_key),
+    ("GET", "/webhooks/{webhook}/settings/rows", own_settings.row_choices),
+    ("POST", "/webhooks/{webhook}/settings/tried", own_settings.try_rows),
     ("POST", "/webhooks/{webhook}/settings/secret", own_settings.save_secret),
     ("POST", "/webhooks/{webhook}/settings/reveal", own_settings.reveal),
     ("POST", "/webhooks/{webhook}/settings/preset", own_settings.take_preset_over),

@@ -14,6 +14,7 @@ from postern.core.schedules import hours as hours
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.secret_form import SecretForm
 from postern.core.watch.alarms import ALARMS as ALARMS
+from postern.core.webhooks.conditions import Operator
 from postern.core.webhooks.settings import AlarmSettings, Method
 from postern.settings import EngineName
 from postern.usecases.alarms.incidents import sentence_of as sentence_of
@@ -23,6 +24,7 @@ from postern.usecases.webhooks.views import PLACED, Webhook, WithoutAuthenticati
 
 STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "rejected": ("Rejected", "bad"),
+    "filtered": ("Filtered", "plain"),
     "duplicate": ("Duplicate", "plain"),
     "handshake": ("Handshake", "plain"),
     "accepted": ("Accepted", "info"),
@@ -35,6 +37,17 @@ STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "dropped": ("Dropped", "warn"),
 }
 """The word and the tone of each status."""
+
+OPERATORS: dict[Operator, str] = {
+    "oneOf": "is one of",
+    "notOneOf": "is not one of",
+    "contains": "contains one of",
+    "beginsWith": "begins with one of",
+    "greater": "is greater than",
+    "less": "is less than",
+    "there": "is there",
+    "notThere": "is not there",
+}
 
 GROUPS = {"Accepted": "Waiting", "Started": "Delivered", "Responded": "Delivered", "Completed": "Delivered"}
 """A badge's word in the place of a finer one: four words then cover nearly all calls."""
@@ -51,6 +64,7 @@ ENGINES: dict[EngineName, str] = {
 
 STATUS_HELP: dict[Status, str] = {
     "rejected": "The call was rejected; no workflow was started.",
+    "filtered": "A condition did not hold, so no workflow was started. It can be started by hand.",
     "duplicate": "The same call had come before; the workflow did not run twice.",
     "handshake": "The sender tested the URL; it was answered, nothing was started.",
     "accepted": "Stored on disk; it is not started yet.",
@@ -65,6 +79,7 @@ STATUS_HELP: dict[Status, str] = {
 
 CODE_WORDS = {
     "accepted": "Accepted",
+    "filtered": "Filtered",
     "duplicate": "Duplicate",
     "handshake": "Set-up handshake",
     "edited": "Edited replay",

@@ -102,10 +102,13 @@ TOOLS = {
             its stored secrets, or authentication) and what (invocationId, or call). Nothing is recorded, started or saved.""",
             Action("test_signature", shown=SIGNATURE),
         ),
-        Tool("try_mapping", "Try a field mapping").does(
-            """Shows what field paths take out of a recorded call, before change_webhook saves them as its fieldMapping. Null: nothing
-            there.""",
-            Action("preview_mapping", shown=Shown(outside=FIELD_NAMES)),
+        Tool("try_settings", "Try a field mapping or conditions").does(
+            """Before change_webhook saves them. mapping: what field paths take out of a recorded call; null: nothing there.
+            conditions: how many of a webhook's last 1,000 calls would not start with them, and which; left out: the saved ones.""",
+            {
+                "mapping": Action("preview_mapping", shown=Shown(outside=FIELD_NAMES)),
+                "conditions": Action("try_conditions", shown=Shown(outside=("notStarting",))),
+            },
         ),
         Tool("call_volume", "Count calls over time").does(
             """How many calls came, by reason code and outcome, and how long answering took: in all, or over_time, without

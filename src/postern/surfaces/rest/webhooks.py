@@ -18,7 +18,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.sending_again import asking
 from postern.usecases.shapes import WHOLE, Shape
 from postern.usecases.signatures import sending
-from postern.usecases.webhooks import bin, listing, many, webhooks
+from postern.usecases.webhooks import bin, listing, many, trying, webhooks
 from postern.usecases.webhooks.listing import WebhookFilterRequest
 from postern.usecases.webhooks.views import Webhook, Webhooks
 
@@ -31,6 +31,8 @@ EXAMPLE = {
 }
 
 MANY = {"action": "tag", "tags": ["europe"], "filter": {"folder": "Shops"}}
+
+CONDITIONS = {"conditions": [{"of": "order.total", "is": "greater", "values": ["100"]}]}
 
 TEST_CALL = {"event": "orders/create", "changes": {"customer.email": "ada@example.com"}}
 
@@ -193,6 +195,10 @@ row.of(
 )  # fmt: skip
 
 
+row.of(
+    trying.conditions, "try_conditions", "POST", "/webhooks/{webhook_id}/try-conditions",
+    "Try conditions on recorded calls", level="read", body_example=CONDITIONS,
+)  # fmt: skip
 row.of(
     asking.send_again, "send_again", "POST", "/webhooks/{webhook_id}/send-again",
     "Ask the sender to send again", body=asking.SendAgainRequest, refuses=("conflict",),

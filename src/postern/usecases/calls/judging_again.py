@@ -112,6 +112,8 @@ async def _judge(
     match verdict.outcome:
         case "accepted":
             return Judged(invocation, "starts", verdict=verdict)
+        case "filtered":
+            return cannot("the conditions of what starts do not hold")
         case "handshake" | "preflight":
             return cannot("it is a set-up handshake of the sender, which starts no workflow")
         case "rejected" if (
@@ -158,6 +160,8 @@ async def _verdict_now(gateway: Gateway, webhook: Webhook, invocation: Invocatio
 
 def _cannot_be_judged(invocation: Invocation) -> str:
     """The reason, or an empty text if it can."""
+    if invocation.outcome == "filtered":
+        return "it was filtered, not rejected: a replay starts it"
     if invocation.outcome != "rejected":
         return "it was not rejected"
     if invocation.code == "fetch_failed":

@@ -99,7 +99,9 @@ class Reception:
         if verdict.elements:
             entries = [entry_of(gateway, webhook, part, judged) for part, judged in verdict.elements]
             # The answer names the first element that started something.
-            entry = next((one for one in entries if one.delivery is not None), entries[0])
+            entry = next((one for one in entries if one.delivery is not None), None) or next(
+                (one for one in entries if one.invocation.outcome == "filtered"), entries[0]
+            )
             entry.others = [one for one in entries if one is not entry]
             for one in entry.others:
                 # The caller was answered once, and so did not hear that an element was rejected.
@@ -110,9 +112,11 @@ class Reception:
         self._cors = _cors_headers(webhook, call)
         self._payload = verdict.payload
         self._at_once: CallerAnswer | None = None
-        """The answer to a call that starts nothing: a rejected one or a handshake."""
+        """The answer to a call that starts nothing: a rejected or filtered one, or a handshake."""
         self._announced: bytes | None = None
-        if entry.delivery is None:
+        if entry.invocation.outcome == "filtered":
+            self._at_once = self._at_rest("accepted", entry.invocation.id)
+        elif entry.delivery is None:
             self._at_once = _answer_of(webhook, verdict, entry.invocation.id)
             self._announced = verdict.handshake.announced if verdict.handshake is not None else None
 
@@ -225,7 +229,8 @@ class Reception:
                 invocation.address,
                 invocation.body_size,
                 invocation.config_version,
-                invocation.detail,
+                # It holds a value of the call.
+                "" if outcome == "filtered" else invocation.detail,
                 round(seconds * 100_000) / 100,  # two places; `round(…, 2)` takes longer
             )
         )

@@ -16,6 +16,7 @@ from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page, page_size, shown
 from postern.usecases.deliveries import views
+from postern.usecases.history.history import fields_of_replay
 from postern.usecases.history.rows import rows_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
@@ -32,8 +33,8 @@ CHECK_REPLAYS_EVERY = 1.0
 async def plan(
     gateway: Gateway, actor: Actor, wanted: HistoryFilter, include_completed: bool = False
 ) -> views.Replay:
-    """How many calls that would be. Later calls are not among them, and completed ones only where that
-    is asked for."""
+    """How many calls that would be. Later calls are not among them, completed ones only where that
+    is asked for, and filtered ones where the filter names them."""
     require(actor, "write")
     if path_of(wanted) is not None:
         # A plan of 100,000 calls would read all their bodies, and again when it runs.
@@ -146,9 +147,7 @@ def _start_of(
         return None
     if story.deliveries and (story.deliveries[0].is_divided or story.deliveries[0].is_damaged):
         return None
-    is_recorded = values == "recorded" and story.deliveries
-    fields = story.deliveries[0].fields if is_recorded else webhook.mapping.apply(payload)[0]
-    return story.invocation.id, fields, webhook.first_state
+    return story.invocation.id, fields_of_replay(webhook, story, payload, values), webhook.first_state
 
 
 class Replayer:

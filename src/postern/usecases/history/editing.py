@@ -21,7 +21,7 @@ from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history.comparing import document_changes, line
-from postern.usecases.history.history import recorded, replayable, started_again
+from postern.usecases.history.history import fields_of_replay, recorded, replayable, started_again
 from postern.usecases.history.views.calls import Replayed
 from postern.usecases.runtime.gateway import Gateway, require
 
@@ -76,7 +76,7 @@ async def replay_edited(
     payload = read_object(made.as_call(), RECORDED)
     if isinstance(payload, UnreadableContent):
         raise invalid("body", payload.detail)
-    found = webhook.mapping.apply(payload)[0] if fields == "current" else story.deliveries[0].fields
+    found = fields_of_replay(webhook, story, payload, fields)
     by_hand = {name: value for name, value in (values or {}).items() if found.get(name, "") != value}
     _check(values or {})
     found_changes = await line.run(partial(_changes, original, content))

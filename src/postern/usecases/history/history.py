@@ -96,8 +96,8 @@ async def replay(
 ) -> views.Replayed:
     """Start the workflow again with the recorded payload, from its first step: steps that had finished run
     once more. The four fields are as they were recorded when the call was first started, or as the mapping
-    finds them now. To replay a call that was never started is refused, and the detail says what to do
-    instead."""
+    finds them now. A filtered call is started so, for the first time. To replay another call that was never started is
+    refused, and the detail says what to do instead."""
     # A page says which start of the call it asks for, the ``emission``: two such pages start one.
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
@@ -105,7 +105,7 @@ async def replay(
     payload = payload_of(story.invocation)
     if payload is None:
         raise Refused("conflict", NO_PAYLOAD)
-    mapped = story.deliveries[0].fields if fields == "recorded" else webhook.mapping.apply(payload)[0]
+    mapped = fields_of_replay(webhook, story, payload, fields)
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     return await started_again(
         gateway, webhook, invocation_id, mapped, payload, by=actor.name, note=note, expected=emission
@@ -138,11 +138,12 @@ async def started_again(
 
 def replayable(gateway: Gateway, story: Story) -> Webhook:
     """The webhook of a call that can be started again. Raises ``Refused``."""
-    if not story.deliveries:
+    first = story.deliveries[0] if story.deliveries else None
+    if first is None and story.invocation.outcome != "filtered":
         raise Refused("conflict", _never_started(story.invocation))
-    if story.deliveries[0].is_damaged:
+    if first is not None and first.is_damaged:
         raise Refused("conflict", DAMAGED)
-    if story.deliveries[0].is_divided:
+    if first is not None and first.is_divided:
         detail = "this call brought an array, and each element was started as a call of its own; replay those"
         raise Refused("conflict", detail)
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
@@ -151,6 +152,12 @@ def replayable(gateway: Gateway, story: Story) -> Webhook:
     if not webhook.enabled:
         raise Refused("conflict", "its webhook is disabled and starts nothing; enable it first")
     return webhook
+
+
+def fields_of_replay(webhook: Webhook, story: Story, payload: Payload, fields: Values) -> dict[str, str]:
+    """The values of one more start. A filtered call has none that were recorded."""
+    is_recorded = fields == "recorded" and story.deliveries
+    return story.deliveries[0].fields if is_recorded else webhook.mapping.apply(payload)[0]
 
 
 def _never_started(invocation: Invocation) -> str:
@@ -163,7 +170,7 @@ def _never_started(invocation: Invocation) -> str:
             return f"this call was rejected ({invocation.code}) and started nothing; {instead}"
         case "handshake":
             return "this call was a set-up handshake, which starts nothing"
-        case "accepted" | "edited":
+        case "accepted" | "filtered" | "edited":
             return "retention has taken what this call started"
 
 

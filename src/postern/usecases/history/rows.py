@@ -1,10 +1,11 @@
 """Rows of lists: besides a call's outcome they show its event and its mapped values."""
 
+from functools import cache
+
 from msgspec.structs import replace
 
 from postern import presets
-from postern.core.calls.content import Payload
-from postern.core.calls.paths import as_text, parse_path, walk_members
+from postern.core.calls.event import event_name
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import Invocation, Story, payload_of
 from postern.usecases.runtime.gateway import Gateway
@@ -36,7 +37,7 @@ def _row(gateway: Gateway, story: Story, summary: InvocationSummary) -> Invocati
 def fields_of(gateway: Gateway, invocation: Invocation) -> dict[str, str]:
     """The values of a call that started nothing, as the mapping finds them now. So a rejected call is found like any other."""
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
-    if webhook is None or invocation.outcome not in ("rejected", "duplicate"):
+    if webhook is None or invocation.outcome not in ("rejected", "duplicate", "filtered"):
         return {}
     payload = payload_of(invocation)
     return {} if payload is None else webhook.mapping.apply(payload)[0]
@@ -45,21 +46,9 @@ def fields_of(gateway: Gateway, invocation: Invocation) -> dict[str, str]:
 def sender_event_of(gateway: Gateway, invocation: Invocation) -> str:
     """The sender's name of the event; empty if the call does not say."""
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
-    preset = presets.load().get(webhook.provider if webhook else "") or presets.get(presets.GENERIC)
+    places = presets.event_places(webhook.provider if webhook else "")
     call = invocation.as_call()
-    payload: Payload | None = None
-    for source in preset.event:
-        kind, _, name = source.partition(":")
-        if kind == "header":
-            value = call.first_header(name.lower().encode())
-            text = value.decode("utf-8", "replace") if value else ""
-        else:
-            payload = payload or payload_of(invocation)
-            found = walk_members(payload.members, parse_path(name)) if payload is not None else None
-            text = as_text(found) if found is not None else ""
-        if text:
-            return _short(text)
-    return ""
+    return _short(event_name(places, call.first_header, cache(lambda: payload_of(invocation))))
 
 
 def _short(text: str) -> str:

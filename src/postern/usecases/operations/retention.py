@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -50,11 +50,12 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
     now, policy, store = gateway.clock(), gateway.retention, gateway.store.retention
     found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
     for webhook_id, own in (await store.webhooks()).items():
-        history_before, bodies_before = policy.history_before(own, now), policy.bodies_before(own, now)
+        history_before = policy.history_before(own, now)
         found["invocations"] += await store.count_before(webhook_id, history_before)
-        if bodies_before is not None:
-            done = await gateway.store.chores.reached(f"bodies:{webhook_id}")
-            found["bodies"] += await store.count_bodies(webhook_id, history_before, bodies_before, done)
+        for name, before in _bodies_before(policy, own, now):
+            done = await gateway.store.chores.reached(f"{name}:{webhook_id}")
+            of_filtered = name == "filtered"
+            found["bodies"] += await store.count_bodies(webhook_id, history_before, before, done, of_filtered)
         found["rejected"] += sum(map(len, await store.rejected_beyond(webhook_id, REJECTED_BYTES)))
     if policy.most_rows:
         found["overTheCap"] = max(0, await store.count_rows() - policy.most_rows)
@@ -84,12 +85,11 @@ async def _prune(gateway: Gateway, now: float, report: Report = _nobody) -> dict
     everywhere = partial(store.up_to, first_id_at("inv", oldest))
     await _delete_all(gateway, everywhere, partial(count, "invocations"))
     for webhook_id, own in known.items():
-        history_before, bodies_before = policy.history_before(own, now), policy.bodies_before(own, now)
-        too_old = partial(store.before, webhook_id, history_before)
+        too_old = partial(store.before, webhook_id, policy.history_before(own, now))
         await _delete_all(gateway, too_old, partial(count, "invocations"))
         count("rejected", await trim(gateway, webhook_id))
-        if bodies_before is not None:
-            await _strip_all(gateway, webhook_id, bodies_before, partial(count, "bodies"))
+        for name, before in _bodies_before(policy, own, now):
+            await _strip_all(gateway, name, webhook_id, before, partial(count, "bodies"))
         while number := await gently(store.forget_volumes(webhook_id, now - VOLUMES_KEPT)):
             count("volumes", number)
     last = await store.horizon(policy.most_rows) if policy.most_rows else None
@@ -190,11 +190,30 @@ async def _delete_all(gateway: Gateway, find: FindOld, count: Callable[[int], No
         after = ids[-1]
 
 
-async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
+def _bodies_before(
+    policy: RetentionPolicy, own: OwnRetention | None, now: float
+) -> list[tuple[Literal["bodies", "filtered"], float]]:
+    """The moments before which bodies are taken away: of all calls, of filtered ones."""
+    every, filtered = policy.bodies_before(own, now), policy.filtered_before(own, now)
+    found: list[tuple[Literal["bodies", "filtered"], float]] = []
+    if every is not None:
+        found.append(("bodies", every))
+    if filtered is not None:
+        found.append(("filtered", filtered))
+    return found
+
+
+async def _strip_all(
+    gateway: Gateway,
+    which: Literal["bodies", "filtered"],
+    webhook_id: str,
+    moment: float,
+    count: Callable[[int], None],
+) -> None:
     """Goes on where the last round ended. Calls that are still to be started are looked at again in the next one."""
-    store, chores, name = gateway.store.retention, gateway.store.chores, f"bodies:{webhook_id}"
+    store, chores, name = gateway.store.retention, gateway.store.chores, f"{which}:{webhook_id}"
     after, passed_over = await chores.reached(name), False
-    while ids := await store.with_bodies(webhook_id, moment, after):
+    while ids := await store.with_bodies(webhook_id, moment, after, which == "filtered"):
         number, first_kept = await gently(store.strip(ids))
         count(number)
         after = ids[-1]

@@ -1,5 +1,8 @@
 """Compiles a stored webhook into the one that calls meet: everything is parsed, keyed and hashed once."""
 
+from collections.abc import Sequence
+
+from postern import presets
 from postern.core.address import Allowlist
 from postern.core.calls.content import Arrays, Mapping, TakenBodies
 from postern.core.calls.cors import Cors
@@ -9,8 +12,10 @@ from postern.core.signatures.handshake import Handshake, HandshakeKind
 from postern.core.signatures.redact import Mask
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.bounds import place_of_key
+from postern.core.webhooks.conditions import CompiledRow, Conditions
 from postern.core.webhooks.settings import (
     Authentication,
+    ConditionRow,
     DuplicateProtection,
     NoAuthentication,
     Resolved,
@@ -32,6 +37,9 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
     how = settings.authentication
     credential = credential_of(how, resolved, stored.secrets)
     arrays = arrays_of(settings, resolved)
+    verify_tokens = (kept.value for field, kept in stored.secrets.items() if field == "verifyToken")
+    mask = Mask(credential, *verify_tokens)
+    provider = how.provider if isinstance(how, SignatureAuthentication) else ""
     return Webhook(
         id=stored.id,
         addresses=stored.addresses,
@@ -42,12 +50,11 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         recording_until=stored.armed_until or 0.0,
         credential=credential,
         mapping=Mapping(settings.field_mapping.paths()),
-        mask=Mask(
-            credential, *(kept.value for field, kept in stored.secrets.items() if field == "verifyToken")
-        ),
+        mask=mask,
         allowlist=Allowlist.parse(settings.ip_allowlist) if settings.ip_allowlist else None,
         handshake=_handshake(settings.handshake, credential, stored.secrets),
         cors=Cors(tuple(settings.cors.origins)) if settings.cors.enabled else None,
+        conditions=conditions_of(settings.conditions, mask, provider),
         duplicates=_duplicates(settings.duplicate_protection),
         payload_limit=settings.payload_limit_bytes,
         calls_per_second=settings.rate_limit.calls_per_second,
@@ -58,8 +65,20 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         alarms=settings.alarms,
         changed_at=stored.updated_at,
         method=how.method,
-        provider=how.provider if isinstance(how, SignatureAuthentication) else "",
+        provider=provider,
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
+    )
+
+
+def conditions_of(rows: Sequence[ConditionRow], mask: Mask, provider: str) -> Conditions | None:
+    event = presets.event_places(provider)
+    if not rows:
+        return None
+    return Conditions(
+        [
+            CompiledRow(one.of, one.operator, one.values, one.ignore_case, mask=mask, event=event)
+            for one in rows
+        ]
     )
 
 

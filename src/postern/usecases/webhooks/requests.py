@@ -3,7 +3,7 @@ their defaults and bounds. Only what a request has besides is written here: most
 """
 
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import reduce
 from operator import or_
 from types import UnionType
 from typing import (
@@ -30,7 +30,7 @@ from pydantic import (
     create_model,
     field_validator,
 )
-from pydantic.alias_generators import to_snake
+from pydantic.alias_generators import to_camel, to_snake
 
 from postern import presets
 from postern.core.documents import Document
@@ -41,6 +41,7 @@ from postern.core.signatures import scheme as schemes
 from postern.core.signatures.handshake import OF_A_SCHEME
 from postern.core.webhooks import settings
 from postern.core.webhooks.bounds import Bounds
+from postern.core.webhooks.conditions import values_problem
 from postern.core.webhooks.settings import Setting, WebhookSettings
 from postern.usecases.shapes import WHOLE, Shape
 
@@ -68,11 +69,19 @@ class SettingRequest(Shape):
         return self.kind(**{name: self.stored(name) for name in self.kind.__struct_fields__})
 
     def stored(self, name: str) -> Any:
-        value = getattr(self, name)
-        return value.setting() if isinstance(value, SettingRequest) else value
+        return _stored(getattr(self, name))
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_stored(one) for one in value]
+    return value.setting() if isinstance(value, SettingRequest) else value
 
 
 SettingRequestT = TypeVar("SettingRequestT", bound=SettingRequest)
+
+
+_REQUESTS: "dict[type[Setting], type[SettingRequest]]" = {}
 
 
 def asks_for(kind: type[Setting]) -> Callable[[type[SettingRequestT]], type[SettingRequestT]]:
@@ -90,6 +99,8 @@ def asks_for(kind: type[Setting]) -> Callable[[type[SettingRequestT]], type[Sett
             else:
                 default = ... if field.required else _default(field)
                 fields[field.name] = (_asked(hints[field.name]), default)
+                if field.encode_name != to_camel(field.name):
+                    fields[field.name] = (fields[field.name][0], Field(default, alias=field.encode_name))
         stated = create_model(kind.__name__, __base__=SettingRequest, **fields)
         model: Any = create_model(
             request.__name__,
@@ -98,15 +109,16 @@ def asks_for(kind: type[Setting]) -> Callable[[type[SettingRequestT]], type[Sett
             __doc__=vars(request).get("__doc__") or kind.__doc__,
         )
         model.kind = kind
+        _REQUESTS[kind] = model
         return cast(type[SettingRequestT], model)
 
     return made
 
 
-@cache
 def request_of(kind: type[Setting]) -> type[SettingRequest]:
-    """The request for a setting without anything besides."""
-    return asks_for(kind)(type(f"{kind.__name__}Request", (SettingRequest,), {"__module__": __name__}))
+    """The request for a setting: the one that is written below, or one without anything besides."""
+    plain = type(f"{kind.__name__}Request", (SettingRequest,), {"__module__": __name__})
+    return _REQUESTS.get(kind) or asks_for(kind)(plain)
 
 
 _STATED = ("ge", "gt", "le", "min_length", "max_length", "description")
@@ -125,6 +137,8 @@ def _asked(kind: Any) -> Any:
             stated["json_schema_extra"] = more[0]
         check = [AfterValidator(one.check) for one in said if isinstance(one, Bounds) and one.check]
         return Annotated[_asked(inner), Field(**stated), *check, *([WHOLE] if inner is int else [])]
+    if get_origin(kind) is list:
+        return list[_asked(get_args(kind)[0])]  # type: ignore[misc]
     if get_origin(kind) in (UnionType, Union):
         return reduce(or_, map(_asked, get_args(kind)))
     return request_of(kind) if isinstance(kind, type) and issubclass(kind, Setting) else kind
@@ -225,6 +239,30 @@ class SignatureAuthentication(SettingRequest):
 
 
 AskedAuthentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
+
+
+@asks_for(settings.ConditionRow)
+class ConditionRowRequest(SettingRequest):
+    @field_validator("values", mode="before", check_fields=False)
+    @classmethod
+    def _as_texts(cls, values: Any) -> Any:
+        """Takes numbers and truth values without quotes, as YAML has them."""
+        if not isinstance(values, list):
+            return values
+        return [
+            msgspec.json.encode(one).decode()
+            if isinstance(one, bool | int | float) and abs(one) < 2**63
+            else one
+            for one in values
+        ]
+
+    @field_validator("values", check_fields=False)
+    @classmethod
+    def _as_many(cls, values: list[str], info: ValidationInfo) -> list[str]:
+        if "operator" in info.data and (problem := values_problem(info.data["operator"], values)):
+            raise ValueError(problem)
+        return values
+
 
 SECRETS = {one.method: one.secrets for one in get_args(settings.Authentication)}
 """By authentication method: the names of its secrets, each with the field of the vault it is kept in."""

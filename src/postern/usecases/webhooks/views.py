@@ -190,6 +190,42 @@ class Binned(View):
     call_count: int
 
 
+class NotStarting(View):
+    """``code``: what was decided when it came, accepted or filtered. ``reason``: the row and the value that decide now."""
+
+    invocation_id: str
+    received_at: Time
+    code: str
+    event: str
+    reason: str
+
+
+class TriedConditions(View):
+    """``calls``: how many of the last calls were judged. ``not_judged``: their bodies are not kept, or are not read any more.
+    ``not_starting``: the newest hundred."""
+
+    calls: int
+    would_not_start: int
+    not_judged: int
+    in_words: list[str]
+    not_starting: list[NotStarting]
+
+
+class SeenValue(View):
+    """``calls``: in how many of the last calls it is."""
+
+    of: str
+    value: str
+    calls: int
+
+
+class SeenValues(View):
+    """``actors``: who has caused the events, where the sender says so."""
+
+    events: list[SeenValue]
+    actors: list[SeenValue]
+
+
 class Bin(Listing[Binned]):
     """The last deleted first. ``total``: how many there are."""
 

@@ -1,12 +1,19 @@
 """Warnings about settings that are allowed, but probably not what the owner wants."""
 
+from collections.abc import Callable, Sequence
+
 from postern import presets
 from postern.core.schedules import hours
 from postern.core.signatures.encoding import is_stand_in
+from postern.core.signatures.select import parse_ref
 from postern.core.signatures.signed_content import neighbours
+from postern.core.webhooks.bounds import place_of_key
 from postern.core.webhooks.settings import (
     LONGEST_WINDOW,
+    Authentication,
+    ConditionRow,
     NoAuthentication,
+    Resolved,
     SignatureAuthentication,
     TokenAuthentication,
 )
@@ -39,6 +46,11 @@ def warnings(webhook: StoredWebhook, schedule: ScheduleState | None, history_day
     bodies = webhook.settings.body_retention_days
     if bodies is not None and bodies > kept:
         found.append(f"Bodies should be kept for {bodies} days, but their calls are deleted after {kept}.")
+    filtered = webhook.settings.filtered_retention_days
+    if filtered is not None and filtered > min(kept, kept if bodies is None else bodies):
+        found.append(
+            f"Bodies of filtered calls should be kept for {filtered} days, but bodies are deleted before."
+        )
     main, second = (webhook.secrets.get(name) for name in NAMES)
     if main and second and main.value == second.value and not is_stand_in(main.value):
         found.append("The second secret is the same as the main one: paste the new one, or remove it.")
@@ -69,6 +81,9 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
     else:
         found += _about_secrets(webhook, authentication.provider)
     found += _about_duplicates(webhook, authentication.provider)
+    if scheme_of(webhook.resolved).signs_body or authentication.require_timestamp_and_digest:
+        # Otherwise it is said below of the whole body.
+        found += about_rows(authentication, webhook.resolved, webhook.settings.conditions, lambda _: False)
     if authentication.provider == "custom":
         found += [
             f"Nothing divides {pair} in what is signed: whoever sees one call can move characters from one to the other, and the "
@@ -83,6 +98,37 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
             else "The signature does not cover the body as a whole: whoever sees one call can send another with it."
         )
     return found
+
+
+def about_rows(
+    how: Authentication, resolved: Resolved, rows: Sequence[ConditionRow], masked: Callable[[bytes], bool]
+) -> list[str]:
+    """Warnings about places that rows read and that the signature does not cover, or the history masks."""
+    named = [one for row in rows for one in _places(row, how)]
+    refs = dict.fromkeys(parse_ref(place) for _, place in named)
+    words = {parse_ref(place): of for of, place in named}
+    found = [
+        f"The history masks {words[ref]}, so a condition reads *** there."
+        for ref in refs
+        if ref.kind == "header" and masked(ref.name.encode())
+    ]
+    if not isinstance(how, SignatureAuthentication):
+        return found
+    scheme, by_digest = scheme_of(resolved), how.require_timestamp_and_digest
+    return found + [
+        f"The signature does not cover {words[ref]}, which a condition reads: whoever has seen one call can send it again with another value there."
+        for ref in refs
+        if not (scheme.signs(ref) or (ref.kind == "body" and by_digest))
+    ]
+
+
+def _places(row: ConditionRow, how: Authentication) -> list[tuple[str, str]]:
+    """A row's place as its owner wrote it, and each place of the call that it reads."""
+    if row.of == "event":
+        places = presets.event_places(how.provider if isinstance(how, SignatureAuthentication) else "")
+        return [(f"the event ({place})", place) for place in places]
+    kind, name = place_of_key(row.of)
+    return [(row.of, f"{kind}:{name.partition('[*]')[0] or name}")]
 
 
 def _about_duplicates(webhook: StoredWebhook, provider: str) -> list[str]:

@@ -14,7 +14,8 @@ def show_story(call: Invocation) -> None:
         f"{call.received_at}  from {call.address or 'nobody'}  {call.id}  to {call.webhook_id}, version {call.config_version}"
     )
     admitted = bool(call.deliveries) and call.code not in ("accepted", "edited", "duplicate", "handshake")
-    status = f"{call.status}, admitted after it was rejected" if admitted else call.status
+    was = "started after it was filtered" if call.code == "filtered" else "admitted after it was rejected"
+    status = f"{call.status}, {was}" if admitted else call.status
     out.print(f"{status}: {call.code}{plain(f', {call.detail}' if call.detail else '')}")
     out.print(_heard(call))
     if call.duplicate_of:

@@ -1,15 +1,33 @@
-"""`postern webhooks record` and `sample`: a recorded event."""
+"""`postern webhooks record` and `sample`: a recorded event. `try-conditions`: recorded calls, judged by other rows."""
 
 import click
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice
-from postern.surfaces.cli.run import end, for_programs, report, show_table
-from postern.surfaces.cli.webhooks.webhooks import commands
+from postern.surfaces.cli.run import end, for_programs, out, plain, report, show_table
+from postern.surfaces.cli.webhooks.webhooks import assignments, commands, settings_argument
 from postern.usecases.answers import read_json
 from postern.usecases.history.views.requests import TOO_LARGE, NotRecording, Recording, Sample
+from postern.usecases.webhooks.views import TriedConditions
 
 LANGUAGES = ("python", "n8n", "nodeRed", "liquid")
+
+
+@commands.command("try-conditions")
+@settings_argument
+def try_conditions(*, webhook: str, settings: tuple[str, ...]) -> None:
+    """Say how many of the last 1,000 calls would not start with these conditions, and which. Nothing is saved or started.
+
+    Examples:
+
+      postern webhooks try-conditions wh_… conditions='[{"of":"order.total","is":"greater","values":[100]}]'
+    """
+    tried = api.post(TriedConditions, "webhooks", webhook, "try-conditions", body=assignments(settings))
+    for_programs(tried)
+    for sentence in tried.in_words:
+        out.print(plain(sentence))
+    rows = [[one.invocation_id, one.received_at, one.event, one.reason] for one in tried.not_starting]
+    show_table(["id", "received", "event", "reason"], rows, "")
 
 
 @commands.command("record")

@@ -222,6 +222,7 @@ def body_comparison(compared: Any, found: Differences | None = None) -> BodyComp
 
 class Outcomes(View):
     accepted: int
+    filtered: int
     duplicate: int
     handshake: int
     rejected: int

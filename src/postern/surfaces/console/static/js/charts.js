@@ -2,7 +2,7 @@
 
 import { ZONE } from "./times.js";
 
-const OUTCOMES = ["accepted", "duplicate", "handshake", "rejected"];
+const OUTCOMES = ["accepted", "filtered", "duplicate", "handshake", "rejected"];
 const LATENCIES = ["p50", "p95", "p99"];
 
 export function start(selector) {
@@ -102,7 +102,7 @@ function bars() {
   return uPlot.paths.bars({ size: [0.78, 40], radius: 0.12 });
 }
 
-const WORDS = { accepted: "Accepted", duplicate: "Duplicate", handshake: "Handshake", rejected: "Rejected", p50: "Median", p95: "95th", p99: "99th" };
+const WORDS = { accepted: "Accepted", filtered: "Filtered", duplicate: "Duplicate", handshake: "Handshake", rejected: "Rejected", p50: "Median", p95: "95th", p99: "99th" };
 
 // Durations are counted within bounds; the last one is 30 s.
 const waited = (bound) => (bound > 30000 ? "> 30,000 ms" : `≤ ${bound.toLocaleString()} ms`);

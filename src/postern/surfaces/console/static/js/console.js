@@ -14,6 +14,7 @@ import * as filter from "./filter.js";
 import * as live from "./live.js";
 import * as many from "./many.js";
 import * as mapper from "./mapper.js";
+import * as rows from "./rows.js";
 import * as secrets from "./secrets.js";
 import * as shows from "./shows.js";
 
@@ -46,6 +47,7 @@ const parts = [
   ["[data-filter]", filter],
   ["[data-shows], [data-decides], [data-live], .calls-page", shows],
   ["#map, #slots", mapper],
+  ["#rows", rows],
   ["[data-live]", live],
   ["table.calls", calls],
   ["#q", asked],

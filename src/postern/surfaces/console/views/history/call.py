@@ -1,6 +1,7 @@
 """One call: its page, and what is done with it there."""
 
 from functools import wraps
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -9,7 +10,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.history.replay import Values
 from postern.core.problems import Refused
 from postern.observe.changes import store_away
-from postern.surfaces.console import pages
+from postern.surfaces.console import pages, tree
 from postern.surfaces.console.views.history import fixes, story
 from postern.surfaces.console.visit import Form, ViewFunction, Visit, problem_of, whole_number
 from postern.usecases.calls import readmission
@@ -132,12 +133,16 @@ async def _admitted(visit: Visit) -> Response:
 
 
 async def map_value(visit: Visit) -> Response:
-    """A value was clicked in a tree: one of the four fields carries it from now on."""
+    """A value was clicked in a tree: one of the four fields carries it from now on, or a condition is begun with it."""
     form = await visit.form()
     field = form.text("field")
-    if field not in FIELD_NAMES:
+    if field not in (*FIELD_NAMES, "conditions"):
         raise Refused("invalid_request", "Choose one of the four fields.")
     item = await visit.ask(history.show, form.text("invocation"))
+    if field == "conditions":
+        path, root = form.text("path"), tree.tree(bytes(item.payload or b""), form.text("path"))
+        chosen = urlencode({"of": path, "value": root.text if root and not root.cut else ""})
+        return visit.to(f"/webhooks/{item.webhook_id}/settings?{chosen}#what-starts")
     await visit.ask(webhooks.change, item.webhook_id, {"fieldMapping": {field: form.text("path")}})
     back = form.text("back")
     return visit.to(back if back.startswith(("/webhooks/", "/calls")) else f"/calls/{item.id}", "mapped")

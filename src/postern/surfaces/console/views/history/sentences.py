@@ -11,6 +11,8 @@ def reason(item: InvocationSummary) -> str:
     if item.status == "rejected":
         why = item.detail or words.code(item.code)
         return f"{why[:1].upper()}{why[1:]}."
+    if item.status == "filtered":
+        return f"Not started: {item.detail}."
     if item.status == "started" and item.nobody_listens:
         return "Accepted, and no workflow was started: none wants the calls of this webhook."
     if item.status == "failed" and item.run_state != "failed":
@@ -66,6 +68,8 @@ def started_by(item: Invocation, delivery: Delivery) -> str:
     by = f", by {delivery.asked_by}" if delivery.asked_by else ""
     if delivery.emission > 1:
         return f"Replay {delivery.emission - 1}{by}"
+    if item.code == "filtered":
+        return f"Started by hand{by}"
     return (
         f"Workflow engine{by}" if item.code in ("accepted", "edited") else f"Checked again and admitted{by}"
     )

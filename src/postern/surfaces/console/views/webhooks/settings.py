@@ -1,7 +1,7 @@
 """A webhook's settings on one page: each section says what is set and opens; one form saves them all, in place."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,8 @@ from starlette.responses import Response
 from postern.core.documents import Document, Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FieldError, Refused
+from postern.core.signatures.redact import MASK
+from postern.core.webhooks.conditions import MOST_ROWS
 from postern.core.webhooks.merging import has_moved, merged
 from postern.surfaces.console import senders, snippets, tree
 from postern.surfaces.console.labels import both
@@ -24,21 +26,25 @@ from postern.usecases.alarms import incidents
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.operations import retention
+from postern.usecases.shapes import validated
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import trying, webhooks
+from postern.usecases.webhooks.trying import TryConditionsRequest
 from postern.usecases.webhooks.views import Webhook, WithToken
 
 SECTIONS = {
     "who-may-call": ("Who may call", ("authentication", "understood", "ipAllowlist", "cors")),
     "what-it-says": ("What it says", ("fieldMapping", "arrays")),
+    "what-starts": ("What starts", ("conditions",)),
     "what-the-caller-hears": ("What the caller hears", ("synchronousResponse", "acceptedAnswer")),
     "repeats": ("Repeats", ("duplicateProtection", "sendAgain")),
     "limits": ("Limits", ("payloadLimitBytes", "rateLimit")),
-    "keeping": ("Keeping", ("historyRetentionDays", "bodyRetentionDays")),
+    "keeping": ("Keeping", ("historyRetentionDays", "bodyRetentionDays", "filteredRetentionDays")),
     "alarms": ("Alarms", ("alarms",)),
     "name-and-tags": ("Name", ("name", "path", "onlyPath", "folder", "tags")),
 }
 """The title of each section, and the settings in it."""
+MOST_CHOICES = 100
 
 
 async def show(
@@ -67,6 +73,12 @@ async def show(
     }
     if secrets or start or senders.awaited(webhook):
         opened.add("who-may-call")
+    if of := visit.query.get(
+        "of", ""
+    ):  # a value was chosen in a recorded call: a row that is saved with the form
+        chosen = {"of": of, "is": "oneOf", "values": [visit.query.get("value", "")], "ignoreCase": False}
+        form["conditions"] = [*form["conditions"], chosen]
+        opened.add("what-starts")
     more = await _proposed(visit, webhook.id, form)
     if more["proposed"]:
         opened.add("alarms")
@@ -154,6 +166,7 @@ READ: dict[str, Callable[[Form, str], Any]] = {
     "rateLimit.burst": Form.number,
     "historyRetentionDays": Form.number,
     "bodyRetentionDays": Form.number,
+    "filteredRetentionDays": Form.number,
     "alarms.rejected": Form.on,
     "alarms.notStarted": Form.on,
     "alarms.runsFailed": Form.on,
@@ -176,6 +189,8 @@ def request_of(form: Form) -> Patch:
             for one in above:
                 place = place.setdefault(one, {})
             place[last] = read(form, name)
+    if "conditions" in form:
+        wanted["conditions"] = rows_of(form)
     if not any(wanted.get("acceptedAnswer", {}).values()):
         wanted |= {"acceptedAnswer": None} if "acceptedAnswer" in wanted else {}
     if "alarms" in wanted and not wanted["alarms"]["rhythm"]["rows"]:
@@ -185,6 +200,20 @@ def request_of(form: Form) -> Patch:
     elif "sendAgain" in wanted and not wanted["sendAgain"]["token"]:
         del wanted["sendAgain"]["token"]  # the stored one stays
     return wanted | ({"authentication": authentication.request_of(form)} if "method" in form else {})
+
+
+def rows_of(form: Form) -> list[Document]:
+    """The rows of the conditions, without those that name nothing to look at."""
+    return [
+        {
+            "of": of,
+            "is": form.text(f"conditions.{row}.is"),
+            "values": form.lines(f"conditions.{row}.values"),
+            "ignoreCase": form.on(f"conditions.{row}.ignoreCase"),
+        }
+        for row in range(MOST_ROWS + 1)
+        if (of := form.text(f"conditions.{row}.of"))
+    ]
 
 
 async def store(visit: Visit) -> Response:
@@ -363,3 +392,34 @@ async def try_key(visit: Visit) -> Response:
     except Refused as refused:
         tried, problem = None, refused.errors[0].message if refused.errors else refused.detail
     return visit.page("webhook/tried_key.html", tried=tried, problem=problem)
+
+
+async def row_choices(visit: Visit) -> Response:
+    """Values to make rows of: the events and actors of the last calls, the headers and values of the last one."""
+    webhook = await loaded(visit)
+    example = await _example(visit, webhook, {})
+    item, root = example["item"], example["root"]
+    headers = [(f"header:{name}", value) for name, value in item.headers if value != MASK] if item else []
+    return visit.page(
+        "webhook/row_choices.html",
+        seen=await visit.ask(trying.seen, webhook.id),
+        values=[*headers, *_values_in(root)][:MOST_CHOICES] if root else [],
+    )
+
+
+def _values_in(node: tree.Node) -> Iterator[tuple[str, str]]:
+    if node.path and not node.cut and node.kind not in ("object", "array", "null"):
+        yield node.path, node.text
+    for child in node.children:
+        yield from _values_in(child)
+
+
+async def try_rows(visit: Visit) -> Response:
+    """How many of the last calls would not start with the rows of the form."""
+    rows, tried, problem = rows_of(await visit.form()), None, ""
+    try:
+        asked = validated(TryConditionsRequest, {"conditions": rows})
+        tried = await visit.ask(trying.conditions, visit.at("webhook"), asked)
+    except Refused as refused:
+        problem = problem_of(refused).detail
+    return visit.page("webhook/tried_rows.html", tried=tried if rows else None, problem=problem)

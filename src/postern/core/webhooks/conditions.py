@@ -1,0 +1,228 @@
+"""Conditions: the rows that say which of a webhook's calls start a workflow. All must hold; the first that does not gives the reason.
+
+They judge what the history keeps: a header whose value is masked there is ``***`` here too. So no reason tells a secret, and
+recorded calls are judged as they were when they came.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from itertools import islice
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from postern.core.calls.call import Call
+from postern.core.calls.content import MOST_ELEMENTS, Payload, elements_of
+from postern.core.calls.event import event_name
+from postern.core.calls.paths import Path, as_text, parse_path, path_problem, walk, walk_members
+from postern.core.signatures.redact import Mask
+from postern.core.visible import visible
+from postern.core.webhooks.bounds import place_of_key
+
+Operator = Literal["oneOf", "notOneOf", "contains", "beginsWith", "greater", "less", "there", "notThere"]
+ValuesTaken = Literal["texts", "number", "nothing"]
+"""The values of a row: one or more texts, one number, or none."""
+
+MOST_ROWS, MOST_VALUES, LONGEST_VALUE = 20, 100, 500
+MOST_STARS = 3
+LONGEST_SHOWN, MOST_SHOWN = 80, 3
+EVERY = "[*]"
+
+# As JSON writes numbers, so that 007 stays a text. Bounded: a number of a million digits is compared as a text.
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,100})?([eE][+-]?[0-9]{1,4})?")
+_BEGINS_NUMBER = frozenset("-0123456789")
+_HEADER = re.compile(r"[A-Za-z0-9_-]{1,100}")
+PlaceValue = bytes | str | None
+"""JSON from the body, a header's or the event's text; None for what is not there."""
+ReadPlace = Callable[[Call, Payload], "PlaceValue | list[PlaceValue]"]
+"""Not a list for each: most paths stand for one value, and rows are judged at every call."""
+
+
+class Comparison(Struct, frozen=True):
+    holds: "Callable[[str, CompiledRow], bool]"
+    not_so: str
+    """Follows the value that did not hold, before the row's values."""
+    takes: ValuesTaken = "texts"
+    holds_for_nothing: bool = False
+
+
+COMPARISONS: dict[Operator, Comparison] = {
+    "oneOf": Comparison(lambda text, row: row.has(text), "which is not one of"),
+    "notOneOf": Comparison(lambda text, row: not row.has(text), "which is one of", holds_for_nothing=True),
+    "contains": Comparison(lambda text, row: any(one in text for one in row.texts), "which contains none of"),
+    "beginsWith": Comparison(lambda text, row: text.startswith(row.texts), "which begins with none of"),
+    "greater": Comparison(
+        lambda text, row: row.compares(text, 1), "which is no number greater than", "number"
+    ),
+    "less": Comparison(lambda text, row: row.compares(text, -1), "which is no number less than", "number"),
+    "there": Comparison(lambda text, row: True, "", "nothing"),
+    "notThere": Comparison(
+        lambda text, row: False, "where nothing may be", "nothing", holds_for_nothing=True
+    ),
+}
+ON_NOTHING = " and ".join(name for name, one in COMPARISONS.items() if one.holds_for_nothing)
+
+
+def number_of(text: str) -> Decimal | None:
+    """Every digit counts: of two ids with thirty digits neither is the other."""
+    if text[:1] not in _BEGINS_NUMBER:
+        return None
+    return Decimal(text) if len(text) <= 210 and _NUMBER.fullmatch(text) else None
+
+
+def place_checked(of: str) -> str:
+    """Raises ``ValueError`` if this is no place of a call that a row can read."""
+    kind, name = place_of_key(of)
+    if kind == "header":
+        if not _HEADER.fullmatch(name) or not name.strip("-_"):
+            raise ValueError("write header: and a header's name, like header:X-Topic")
+        return of
+    first, *rest = name.split(EVERY)
+    if len(rest) > MOST_STARS:
+        raise ValueError(f"{EVERY} may stand {MOST_STARS} times in a path")
+    for part in (first, *(one.removeprefix(".") for one in rest if one)):
+        if problem := path_problem(part):
+            raise ValueError(problem)
+    return of
+
+
+def values_problem(operator: Operator, values: Sequence[str]) -> str | None:
+    match COMPARISONS[operator].takes:
+        case "texts":
+            return None if values else "write one value or more"
+        case "number":
+            is_one = len(values) == 1 and number_of(values[0]) is not None
+            return None if is_one else "write one number, like 100 or 9.50"
+        case "nothing":
+            return "takes no values" if values else None
+
+
+class CompiledRow:
+    """A row made ready. ``event``: the places of the event's name (``Preset.event``)."""
+
+    def __init__(
+        self,
+        of: str,
+        operator: Operator,
+        values: Sequence[str] = (),
+        ignore_case: bool = False,
+        *,
+        mask: Mask,
+        event: tuple[str, ...] = (),
+    ) -> None:
+        self.place, self._find = _finder(of, mask, event)
+        self._comparison, self._values, self._ignores_case = COMPARISONS[operator], tuple(values), ignore_case
+        self._holds = self._comparison.holds
+        self.texts: tuple[str, ...] = tuple(one.casefold() if ignore_case else one for one in values)
+        self._known = frozenset(self.texts)
+        self._numbers = [number for one in values if (number := number_of(one)) is not None]
+
+    def has(self, text: str) -> bool:
+        if text in self._known:
+            return True
+        number = number_of(text) if self._numbers else None
+        return number is not None and number in self._numbers
+
+    def compares(self, text: str, sign: int) -> bool:
+        number = number_of(text)
+        return number is not None and number.compare(self._numbers[0]) == sign
+
+    def problem(self, call: Call, payload: Payload) -> str:
+        """Why it does not hold, or an empty text. Where its path stands for several values, one that holds is enough."""
+        found = self._find(call, payload)
+        values: Sequence[PlaceValue] = found if isinstance(found, list) else (found,)
+        first, count = None, 0
+        for value in values:
+            if value is None:
+                if self._comparison.holds_for_nothing:
+                    return ""
+                continue
+            text = value if isinstance(value, str) else as_text(value)
+            if self._holds(text.casefold() if self._ignores_case else text, self):
+                return ""
+            first, count = (value if first is None else first), count + 1
+        if first is None:
+            return f"{self.place} is not there, which holds only for {ON_NOTHING}"
+        said = " ".join((shown(first) + ",", self._comparison.not_so, *self._wanted()))
+        if count == 1:
+            return f"{self.place} is {said}"
+        return f"{self.place} has {count} values and none of them holds; the first is {said}"
+
+    def _wanted(self) -> Iterator[str]:
+        if self._values:
+            more = len(self._values) - MOST_SHOWN
+            yield ", ".join(map(shown, self._values[:MOST_SHOWN])) + (f" and {more} more" if more > 0 else "")
+
+
+def shown(value: bytes | str) -> str:
+    """A value in a sentence: short, on one line, a text in quotes."""
+    text = value if isinstance(value, str) else as_text(value)
+    cut = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+    is_word = isinstance(value, str) or value[:1] == b'"'
+    is_plain = text in ("true", "false") or number_of(text) is not None
+    return f'"{visible(cut, "")}"' if is_word and not is_plain else visible(cut, "")
+
+
+def _finder(of: str, mask: Mask, event: tuple[str, ...]) -> tuple[str, ReadPlace]:
+    if of == "event":
+
+        def named(call: Call, payload: Payload) -> PlaceValue:
+            return event_name(event, lambda name: mask.seen(call, name), lambda: payload) or None
+
+        return "the event", named
+    kind, name = place_of_key(of)
+    if kind == "header":
+        lower = name.lower().encode()
+
+        def sent(call: Call, payload: Payload) -> PlaceValue:
+            value = mask.seen(call, lower)
+            return None if value is None else value.decode("utf-8", "replace").strip()
+
+        return f"the header {name}", sent
+    if EVERY not in name:
+        whole = parse_path(name)
+
+        def there(call: Call, payload: Payload) -> PlaceValue:
+            value = walk_members(payload.members, whole)
+            return None if value == b"null" else value
+
+        return name, there
+    first, *rest = (parse_path(part.removeprefix(".")) if part else () for part in name.split(EVERY))
+
+    def several(call: Call, payload: Payload) -> list[PlaceValue]:
+        found = walk_members(payload.members, first)
+        return list(islice(_every(found, rest), MOST_ELEMENTS))
+
+    return name, several
+
+
+def _every(found: bytes | None, rest: Sequence[Path]) -> Iterator[bytes | None]:
+    """The values behind each element of an array; None where there is nothing, so that an empty array is one nothing."""
+    if not rest:
+        yield None if found == b"null" else found
+        return
+    try:
+        elements = elements_of(found) if found is not None else []
+    except msgspec.DecodeError:
+        elements = []
+    if not elements:
+        yield None
+    for element in elements:
+        yield from _every(walk(element, rest[0]), rest[1:])
+
+
+class Conditions:
+    """The rows of one webhook."""
+
+    def __init__(self, rows: Sequence[CompiledRow]) -> None:
+        self._rows = tuple(rows)
+        self.all_hold = f"{'all ' if len(rows) > 1 else ''}{len(rows)} of {len(rows)} hold"
+
+    def problem(self, call: Call, payload: Payload) -> str:
+        """The first row that does not hold, with the value that decided; an empty text if all hold."""
+        for place, row in enumerate(self._rows, 1):
+            if problem := row.problem(call, payload):
+                return f"row {place}: {problem}"
+        return ""
