@@ -54,6 +54,7 @@ HARMLESS = {
         ),
         "what is looked for, as the page's address says it, too",
     ),
+    "SeenValue.value": "an event's name, or who caused it, as the history shows it",
     "ShownSetting.value": "of a secret whether it is set",
     "Restored.missing_keys": "whether",
     "ShownRotation.main": "how often it was used",

@@ -253,6 +253,7 @@ class _Made:
             await self.call("Plain", said)
         await holds.hold(self.gateway, OWNER, plain)
         await self.call("Plain", "is dropped")
+        await self.call("Choosy", "filtered")
         await holds.drop(self.gateway, OWNER, plain)
         await self.call("Plain", "is released")
         await holds.release(self.gateway, OWNER, plain)

@@ -114,6 +114,7 @@ def tell(way: Story) -> None:
     for words in (
         ("webhooks", "list"),
         ("webhooks", "show", orders),
+        ("webhooks", "try-conditions", orders, 'conditions=[{"of":"number","is":"there"}]'),
         ("webhooks", "list", "--search", "Ord"),
         ("webhooks", "many", "tag", orders, "--tags", "eu,paid"),
         ("webhooks", "many", "move", "--tag", "EU", "--to", "Shops/Europe", "--yes"),

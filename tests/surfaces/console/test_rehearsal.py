@@ -79,7 +79,14 @@ async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_pat
     pages = "".join(file.read_text() for file in (FOLDER / "templates").rglob("*.html"))
     # The last one is a tick, and its words are what follows there.
     # A verify token has the words of its sender.
-    elsewhere = {"Custom scheme", "What follows", "Verify token", *sent.FIELD_LABELS.values(), *asked.TOKENS}
+    elsewhere = {
+        "Custom scheme",
+        "What follows",
+        "What starts",
+        "Verify token",
+        *sent.FIELD_LABELS.values(),
+        *asked.TOKENS,
+    }
     assert [
         one
         for one in LABELS.values()

@@ -91,6 +91,7 @@ def test_whatever_changes_something_needs_more_than_reading() -> None:
         ("DELETE", "/api/v1/sessions/{session_id}"),
         ("POST", "/api/v1/me/password"),
         ("POST", "/api/v1/signature-tests"),
+        ("POST", "/api/v1/webhooks/{webhook_id}/try-conditions"),
         ("POST", "/api/v1/listeners"),
         ("POST", "/api/v1/listeners/{listener_id}/calls"),
         ("POST", "/api/v1/listeners/{listener_id}/calls/{handed_id}"),

@@ -62,7 +62,7 @@ OF_AN_ENGINE = {
 
 LEAVES_NO_NOTE = {
     *("test-signature", "ask-for-calls", "answer-call", "enter-listener", "end-listener", "send-again"),
-    "test-channels",
+    *("test-channels", "try-conditions"),
 }
 """Operations other than GET that write no audit note: they keep nothing, or concern only the one who asks. A
 sender that is asked leaves one: tests/usecases/sending_again."""
@@ -90,6 +90,7 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     of = f"webhooks/{webhook['id']}"
     api.checked("GET", f"{of}/test-calls")
     api.checked("POST", f"{of}/test-calls", {"changes": {"a": 1}})
+    api.checked("POST", f"{of}/try-conditions", {"conditions": [{"of": "a", "is": "there"}]})
     actions = "schedule/run schedule/resume disable enable promote?now=true hold release drop record-events"
     for action in actions.split():
         api.checked("POST", f"{of}/{action}")
