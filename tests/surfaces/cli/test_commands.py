@@ -297,6 +297,13 @@ def test_a_users_password_comes_from_a_file_and_is_in_no_note(
     maria = json_of(folder, "users", "create", "Maria", "--level", "write", "--password", f"file:{file}")
     assert refused(folder, "users", "create", "maria", "--password", f"file:{file}") == CONFLICT
     assert refused(folder, "users", "create", "other") == USAGE  # no terminal to ask at
+    assert refused(folder, "users", "create", "other", "--invite", "--password", f"file:{file}") == USAGE
+    link = json_of(folder, "users", "create", "Grace", "--invite")["invitation"]
+    again = typed(folder, "users", "create", "Grace", "--invite").stdout
+    assert "/join/" in link and link not in again
+    assert re.match(
+        r"grace may sign in, with access level read by this link, until 20[^ ]+: http\S+/join/\S{43}\n", again
+    )
     signed_in = Client(program.port).post("sessions", {"name": "maria", "password": "a password for maria"})
     assert signed_in.status == 201
     file.write_text("another password for maria")

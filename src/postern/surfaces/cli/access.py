@@ -72,7 +72,7 @@ def create_user(name: str, level: str, password: str | None, invite: bool) -> No
         end("say --invite or --password")
     secret = None if invite else read_or_ask(password, "--password", "Password", twice=True)
     made = api.post(NewUser, "users", body={"name": name, "password": secret, "level": level})
-    how = f"by this link, until {made.invited_until}: {made.invitation}" if invite else f": {made.id}"
+    how = f" by this link, until {made.invited_until}: {made.invitation}" if invite else f": {made.id}"
     report(made, f"{made.name} may sign in, with access level {made.level}{how}")
 
 
