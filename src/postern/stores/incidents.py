@@ -195,10 +195,12 @@ class Incidents(Repository):
 
     @reads
     def waiting(self, connection: Connection) -> dict[str, list[float]]:
-        """By webhook: since when its deliveries wait that were tried in vain."""
+        """By webhook: since when its deliveries wait that were tried in vain, more than once."""
         found: dict[str, list[float]] = defaultdict(list)
         for one in waiting_longest(connection):
-            found[one.webhook_id].append(seconds(one.released_at or one.created_at))
+            # The first try of a gateway that starts may meet an engine that is still starting.
+            if one.attempts > 1:
+                found[one.webhook_id].append(seconds(one.released_at or one.created_at))
         return dict(found)
 
     @reads
