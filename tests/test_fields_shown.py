@@ -46,6 +46,7 @@ ANSWERED: dict[tuple[Any, type[View]], dict[str, str]] = {
         **dict.fromkeys(("deadline", "answer_code"), "the call says what its caller heard"),
         "next_at": "next_attempt_at",
         "ask_at": "is for the next question to the engine",
+        "lane": "is for the next start: where it waits",
     },
     (delivery.Run, Run): {},
     (replay.Replay, Replay): {"wanted": "filter", "total": "count", "position": "done"},

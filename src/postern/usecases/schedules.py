@@ -122,7 +122,7 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | N
     )
     if await gateway.store.schedules.finish(claimed, result, outcome.entries) is None:
         return None
-    gateway.runtime.due.set()
+    gateway.runtime.starts_due()
     _note(webhook, result, outcome)
     ids = [entry.invocation.id for entry in outcome.entries]
     reason = outcome.reason or None

@@ -85,9 +85,9 @@ def make_engine(settings: Settings, watch: Watch | None = None) -> Engine | None
 async def open_engine(engine: Engine, gateway: Gateway, settings: Settings) -> None:
     if isinstance(engine, EmbeddedEngine):
         runtime = gateway.runtime
-        engine.report_to(partial(answer_of_workflow, gateway), runtime.endings.ended, runtime.engine_back.set)
+        engine.report_to(partial(answer_of_workflow, gateway), runtime.endings.ended, runtime.engine.back.set)
         if settings.example == "on":
             engine.environment |= await example_environment(gateway)
     else:
-        gateway.runtime.engine_back.set()  # it is assumed to be up; a start finds out
+        gateway.runtime.engine.back.set()  # it is assumed to be up; a start finds out
     await engine.open()

@@ -28,7 +28,7 @@ from postern.usecases.access.accounts import ensure_admin
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.alarms.telling import TellLoop
 from postern.usecases.calls.intake import Intake
-from postern.usecases.deliveries.dispatch import Dispatcher
+from postern.usecases.deliveries.dispatch import Lanes
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.deliveries.starting import START_TIMEOUT
 from postern.usecases.history.endings import EndingsLoop
@@ -123,21 +123,21 @@ async def _services(gateway: Gateway, lines: DevLines | None) -> AsyncIterator[N
         *([partial(lines.follow, gateway)] if lines else []),
     ]
     loops = (Scheduler, Replayer, FindableLoop, ListenersLoop, AlarmLoop, TellLoop)
-    endings, dispatcher = EndingsLoop(gateway), Dispatcher(gateway)
+    endings, lanes = EndingsLoop(gateway), Lanes(gateway)
     workers = [endings, *(one(gateway) for one in loops)]
     services = [*map(Service, watches), *(Service(one.run, one.stop) for one in workers)]
     running = {one.begin(): one.stop for one in services}
-    starting = [Service(dispatcher.run).begin()] if gateway.engine is not None else []
+    starting = Service(lanes.run).begin()
     try:
         yield
     finally:
         for task, stop in running.items():
             (stop or task.cancel)()
         await asyncio.gather(*running, return_exceptions=True)
-        dispatcher.stop()
+        lanes.stop()
         # A start that is cut off here may have reached the engine, and would be asked for again by the next process.
         finishing = asyncio.create_task(gateway.runtime.finish(START_TIMEOUT))
-        await asyncio.wait([finishing, *starting], timeout=START_TIMEOUT)
+        await asyncio.wait([finishing, starting], timeout=START_TIMEOUT)
         with suppress(StoreUnavailable):
             await endings.write()
 

@@ -183,12 +183,12 @@ async def test_what_is_admitted_is_started_announced_and_written_down_once(
     _, (first, second) = await rejected(house, (b'{"n":1}', b'{"n":2}'))
     touched: list[str] = []
     monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
-    house.gateway.runtime.due.clear()
+    house.gateway.runtime.engine.due.clear()
     done = await readmission.admit(house.gateway, OWNER, [first])
     (item,) = done.items
     assert (done.admitted, item.admitted, item.reason) == (1, True, "")
     assert item.delivery_key == f"{first}.1"
-    assert (touched, house.gateway.runtime.due.is_set()) == ([first], True)
+    assert (touched, house.gateway.runtime.engine.due.is_set()) == ([first], True)
     again = await readmission.admit(house.gateway, OWNER, [first, second])
     reasons = [(one.admitted, one.reason) for one in again.items]
     assert reasons == [(False, "it has been admitted before"), (True, "")]

@@ -58,21 +58,21 @@ async def test_a_call_that_is_answered_at_once_is_counted_logged_announced_and_d
 ) -> None:
     HeldClock(house.gateway)
     webhook = await house.webhook(duplicateProtection={"enabled": True})
-    house.gateway.runtime.due.clear()
+    house.gateway.runtime.engine.due.clear()
     counted = Counted()
     call = await house.recorded(webhook, b'{"n":1}')
     assert counted.since() == ({("accepted", "accepted"): 1}, 1, 0)
-    assert house.gateway.runtime.due.is_set()
+    assert house.gateway.runtime.engine.due.is_set()
     (line,) = lines
     assert line == CallLine(
         webhook.id, call, "accepted", "accepted", 200, "", "127.0.0.1", 7, webhook.version, line.detail, 0.0
     )
     counted = Counted()
-    house.gateway.runtime.due.clear()
+    house.gateway.runtime.engine.due.clear()
     await house.call(webhook, b'{"n":1}')
     await house.call(webhook, b"not json")
     assert counted.since() == ({("duplicate", "duplicate"): 1, ("rejected", "malformed_json"): 1}, 2, 0)
-    assert not house.gateway.runtime.due.is_set()
+    assert not house.gateway.runtime.engine.due.is_set()
     assert [line.outcome for line in lines] == ["accepted", "duplicate", "rejected"]
     assert [line.status for line in lines] == [200, 200, 400]
     assert set(touched) == {one.id for one in await house.history()}

@@ -146,7 +146,7 @@ async def test_who_waits_for_an_engine_that_is_away_is_left_to_the_loop_at_once(
     webhook = await waiting_webhook(house)
     calling = asyncio.create_task(house.call(webhook))
     async with asyncio.timeout(PATIENCE):
-        await house.gateway.runtime.due.wait()
+        await house.gateway.runtime.engine.due.wait()
         house.engine.down = False
         await house.deliver()
         (trigger,) = house.engine.started.values()

@@ -200,9 +200,9 @@ async def test_what_was_tried_while_the_engine_was_away_is_due_when_it_is_back(
     dispatcher, runtime = Dispatcher(desk.gateway), desk.gateway.runtime
     assert await dispatcher.round() == 0, "it is not known that the engine is back"
     if noticed_by == "itself":
-        runtime.engine_back.set()
+        runtime.engine.back.set()
     else:
-        runtime.engine_away = EngineAway(time.monotonic() - starting.AWAY_FOR_LONG, "away")
+        runtime.engine.away = EngineAway(time.monotonic() - starting.AWAY_FOR_LONG, "away")
     if noticed_by == "a start":
         await desk.accepted(await desk.webhook(), {})
     elif noticed_by == "a probe":
@@ -217,7 +217,7 @@ async def test_an_engine_that_names_a_time_is_not_asked_before(desk: Desk, engin
     await tried_an_hour_too_early(desk, 1)
     dispatcher = Dispatcher(desk.gateway)
     dispatcher._pause = 1.0
-    desk.gateway.runtime.engine_away = EngineAway(0.0, "away", time.monotonic() + 3600.0)
+    desk.gateway.runtime.engine.away = EngineAway(0.0, "away", time.monotonic() + 3600.0)
     assert await dispatcher.round() == 0
 
 
@@ -225,7 +225,7 @@ async def test_what_is_under_way_when_the_engine_is_back_is_not_started_twice(
     desk: Desk, engine: SlowEngine
 ) -> None:
     await tried_an_hour_too_early(desk, 1)
-    dispatcher, back = Dispatcher(desk.gateway), desk.gateway.runtime.engine_back
+    dispatcher, back = Dispatcher(desk.gateway), desk.gateway.runtime.engine.back
     engine.name = "embedded"
     for claimed in (1, 0):
         back.set()

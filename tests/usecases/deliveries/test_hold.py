@@ -162,13 +162,13 @@ async def test_each_step_tells_how_many_wait_and_what_is_let_go_is_due_at_once(d
     for one in (webhook, webhook, other):
         await desk.accepted(one, {"n": 1})
     assert as_plain(await holds.hold(desk.gateway, ACTOR, webhook)) == {**held, "waiting": 2}
-    desk.gateway.runtime.due.clear()
+    desk.gateway.runtime.engine.due.clear()
     released = {**held, "held": False, "released": 2}
     assert as_plain(await holds.release(desk.gateway, ACTOR, webhook)) == released
-    assert desk.gateway.runtime.due.is_set()
-    desk.gateway.runtime.due.clear()
+    assert desk.gateway.runtime.engine.due.is_set()
+    desk.gateway.runtime.engine.due.clear()
     assert (await holds.release(desk.gateway, ACTOR, webhook)).released == 0
-    assert not desk.gateway.runtime.due.is_set()
+    assert not desk.gateway.runtime.engine.due.is_set()
     await holds.drop(desk.gateway, ACTOR, other)
     noted, of_other = [
         [one.action for one in (await audit.listing(desk.gateway, ACTOR, subject=id)).items]

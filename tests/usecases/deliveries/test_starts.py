@@ -115,7 +115,7 @@ async def test_an_engine_that_says_when_is_not_asked_sooner(house: House) -> Non
     going(house, EngineUnavailable("busy", retry_after=100.0))
     delivery = await round_of(house)
     assert round((delivery.next_attempt_at or 0.0) - house.gateway.clock()) == 100
-    away = house.gateway.runtime.engine_away
+    away = house.gateway.runtime.engine.away
     assert away is not None and round(away.not_before - away.since) == 100
 
 
@@ -221,13 +221,13 @@ async def test_starts_that_one_workflow_does_not_take_hold_up_no_others(house: H
     await house.dispatcher.finish()
     (delivery,) = (await history.show(house.gateway, OWNER, call)).deliveries
     assert delivery.state == "started"
-    assert house.gateway.runtime.engine_away is None
+    assert house.gateway.runtime.engine.away is None
     clock.now += FIRST_WAIT
     assert await house.dispatcher.round() == BATCH, "these are tried again, each at its own time"
-    assert house.gateway.runtime.engine_away is None, "it has taken the other one just now"
-    house.gateway.runtime.engine_took_at -= ONE_ALONE + 1
+    assert house.gateway.runtime.engine.away is None, "it has taken the other one just now"
+    house.gateway.runtime.engine.took_at -= ONE_ALONE + 1
     assert await house.dispatcher.round() == 10
-    assert house.gateway.runtime.engine_away is not None, "nobody has taken a start for long"
+    assert house.gateway.runtime.engine.away is not None, "nobody has taken a start for long"
 
 
 async def test_a_call_whose_body_is_gone_cannot_be_started(

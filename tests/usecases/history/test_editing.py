@@ -152,7 +152,7 @@ async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
     await house.deliver()
     touched: list[str] = []
     monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
-    house.gateway.runtime.due.clear()
+    house.gateway.runtime.engine.due.clear()
     clock.now += 50
     done = await editing.replay_edited(house.gateway, OWNER, call, body='{"n":1001}')
     made = await history.show(house.gateway, OWNER, done.invocation_id)
@@ -161,7 +161,7 @@ async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
     assert (made.body_size, made.received_at) == (10, clock.now)
     assert (made.duration_ms, made.duplicate_of) == (0.0, None)
     assert (made.config_version, made.detail, made.matched) == (webhook.version, "", None)
-    assert (touched, house.gateway.runtime.due.is_set()) == ([done.invocation_id], True)
+    assert (touched, house.gateway.runtime.engine.due.is_set()) == ([done.invocation_id], True)
 
 
 @pytest.mark.parametrize("more", [0, 1])

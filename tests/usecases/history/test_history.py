@@ -38,10 +38,10 @@ async def test_a_replay_is_due_at_once_announced_and_written_down(
     await house.deliver()
     touched: list[str] = []
     monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
-    house.gateway.runtime.due.clear()
+    house.gateway.runtime.engine.due.clear()
     done = await history.replay(house.gateway, OWNER, call)
     assert (done.invocation_id, done.delivery.key, done.delivery.state) == (call, f"{call}.2", "queued")
-    assert (touched, house.gateway.runtime.due.is_set()) == ([call], True)
+    assert (touched, house.gateway.runtime.engine.due.is_set()) == ([call], True)
     (note,) = (await audit.listing(house.gateway, OWNER, subject=call)).items
     assert note.action == "invocation replayed"
     await holds.hold(house.gateway, OWNER, webhook.id)

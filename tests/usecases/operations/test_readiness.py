@@ -222,7 +222,7 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
     gateway, now, waiting = house.gateway, 1000.0, 1
     monkeypatch.setattr(readiness, "monotonic", lambda: now)
 
-    async def backlog(_: float) -> tuple[int, float]:
+    async def backlog(_: float, lane: str) -> tuple[int, float]:
         return waiting, 0.0
 
     monkeypatch.setattr(gateway.store.deliveries, "backlog", backlog)
@@ -231,7 +231,7 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
         await readiness._look(gateway)
         return alarms_of(gateway)
 
-    gateway.runtime.engine_away = EngineAway(now, "connection refused")
+    gateway.runtime.engine.away = EngineAway(now, "connection refused")
     now += LONGEST_START - 0.1
     assert await troubles() == []
     now += 0.1
@@ -244,7 +244,7 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
     assert (await state(house))[1]["engine"] == (True, "noting")
     waiting = 1
     assert await troubles() == [], "one that comes then begins anew"
-    gateway.runtime.engine_away = EngineAway(now - LONGEST_START, "refused. Is the server running?")
+    gateway.runtime.engine.away = EngineAway(now - LONGEST_START, "refused. Is the server running?")
     assert await troubles() == [
         "Calls wait for their workflows to be started: refused. Is the server running?"
     ]
@@ -266,7 +266,7 @@ async def test_what_another_process_could_not_start_is_an_alarm_here_too(
     house.engine.down = True
     await house.call(await house.webhook())
     await house.deliver()
-    gateway.runtime.engine_away = None  # it was another one that tried
+    gateway.runtime.engine.away = None  # it was another one that tried
     assert await troubles() == [], "it may just be started"
     later(gateway, LONGEST_START + 1)
     assert await troubles() == ["Calls wait for their workflows to be started: noting."]

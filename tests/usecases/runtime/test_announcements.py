@@ -19,7 +19,7 @@ WOKEN = {
 @pytest.mark.parametrize("word", ANNOUNCED)
 async def test_a_word_wakes_whom_it_concerns(house: House, word: str) -> None:
     runtime = house.gateway.runtime
-    runtime.due.clear()
+    runtime.engine.due.clear()
     callers = runtime.waiters.waiting
     with (
         callers("inv_1.1") as caller,
@@ -28,7 +28,7 @@ async def test_a_word_wakes_whom_it_concerns(house: House, word: str) -> None:
     ):
         events = {
             "configuration": runtime.directory._changed,
-            "due": runtime.due,
+            "due": runtime.engine.due,
             "a caller": caller,
             "another caller": another,
             "a listener": handed,

@@ -354,6 +354,6 @@ async def test_only_what_waits_for_a_later_time_than_its_next_one_is_brought_for
 async def test_what_a_run_took_in_is_started_at_once(house: House) -> None:
     Source(house)
     webhook = await scheduled(house)
-    house.gateway.runtime.due.clear()
+    house.gateway.runtime.engine.due.clear()
     await run(house, webhook)
-    assert house.gateway.runtime.due.is_set()
+    assert house.gateway.runtime.engine.due.is_set()

@@ -104,9 +104,9 @@ async def test_what_is_done_with_the_bin_is_noted_and_done_once(
 ) -> None:
     webhook_id = await guarded(house)
     await webhooks.remove(house.gateway, OWNER, webhook_id)
-    house.gateway.runtime.due.clear()
+    house.gateway.runtime.engine.due.clear()
     await bin.restore(house.gateway, OWNER, webhook_id)
-    assert house.gateway.runtime.due.is_set(), "what it holds may be due"
+    assert house.gateway.runtime.engine.due.is_set(), "what it holds may be due"
     await webhooks.remove(house.gateway, OWNER, webhook_id)
     await bin.delete_for_good(house.gateway, OWNER, webhook_id)
     notes = (await audit.listing(house.gateway, OWNER, 4, None, webhook_id)).items

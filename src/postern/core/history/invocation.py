@@ -188,6 +188,8 @@ class Delivery(msgspec.Struct):
     """Who admitted the call or had it replayed; None if the call itself started it."""
     replay_id: str | None = None
     """The replay of many that made it."""
+    lane: str = ""
+    """The deliveries with which it waits: its webhook's own, by the webhook's id; empty for those of all other webhooks."""
     traceparent: str = ""
     """The call has it among its headers, and is asked for it when this is started."""
 

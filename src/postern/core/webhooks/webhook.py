@@ -72,6 +72,8 @@ class Webhook:
     answer_timeout: float | None = None
     """Seconds that a caller waits for the workflow's answer; None if the webhook answers at once."""
     held: bool = False
+    lane: str = ""
+    """The lane of a delivery that is made now."""
     takes: TakenBodies = PLAIN
     accepted_answer: AcceptedAnswer | None = None
     recording_until: float = 0.0

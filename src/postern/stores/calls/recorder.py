@@ -40,7 +40,7 @@ from postern.stores.sql.upsert import insert_into
 _INVOCATION_COLUMNS = Invocation.__struct_fields__
 _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "asked_by",
-    "replay_id",
+    "replay_id", "lane",
 )  # fmt: skip
 """The columns that a new delivery has. The others are filled later."""
 
@@ -120,6 +120,7 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
         delivery.key, delivery.invocation_id, delivery.webhook_id, delivery.emission, delivery.state, delivery.attempts,
         milliseconds(delivery.next_at), _encode(delivery.fields), milliseconds(delivery.created_at),
         None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.asked_by, delivery.replay_id,
+        delivery.lane,
     )  # fmt: skip
 
 
@@ -181,6 +182,7 @@ def emit(
     invocation_id: str,
     fields: dict[str, str],
     state: DeliveryState,
+    lane: str,
     now: float,
     asked_by: str,
     replay_id: str | None = None,
@@ -207,6 +209,7 @@ def emit(
         now,
         asked_by=asked_by,
         replay_id=replay_id,
+        lane=lane,
     )
     insert_delivery(connection, delivery)
     return delivery

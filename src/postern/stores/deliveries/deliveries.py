@@ -1,5 +1,6 @@
 """Deliveries that are due: claimed with a lease by the process that is first, and settled by the same."""
 
+from collections.abc import Iterator
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
@@ -24,24 +25,46 @@ MOST_CAUGHT_UP = 1_000
 class Deliveries(Repository):
     @writes
     def claim(
-        self, connection: Connection, now: float, lease: float, limit: int, most_bytes: int | None = None
+        self,
+        connection: Connection,
+        now: float,
+        lease: float,
+        limit: int,
+        most_bytes: int | None = None,
+        lane: str = "",
     ) -> list[Delivery]:
-        """The due ones, now ours until the lease is over: a process that dies gives them back by doing nothing. Their bodies
+        """The due ones of a lane, now ours until the lease is over: a process that dies gives them back by doing nothing. Their bodies
         have as many bytes at most, or there is one only."""
         count = limit
         if most_bytes is not None:
-            sizes = fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": limit})
+            sizes = fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": limit, "lane": lane})
             if not sizes:
                 return []
             together = accumulate(size for (size,) in sizes)
             count = max(1, sum(size <= most_bytes for size in together))
-        given = {"now": milliseconds(now), "until": milliseconds(now + lease), "most": count}
+        given = {
+            "now": milliseconds(now),
+            "until": milliseconds(now + lease),
+            "most": count,
+            "lane": lane,
+        }
         return [delivery_of(row) for row in sorted(fetch(connection, _CLAIM, given), key=itemgetter(0))]
 
     @reads
-    def any_due(self, connection: Connection, now: float) -> bool:
+    def any_due(self, connection: Connection, now: float, lane: str = "") -> bool:
         """Whether ``claim`` would find something. Cheap enough to ask often: nothing touches the writer."""
-        return bool(fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": 1}))
+        return bool(fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": 1, "lane": lane}))
+
+    @reads
+    def lanes(self, connection: Connection) -> dict[str, float]:
+        """Webhooks' own lanes in which something waits, each with the time at which its first is due."""
+        return {lane: seconds(next_at) for lane, next_at in _lanes(connection) if lane}
+
+    @reads
+    def next_due(self, connection: Connection, lane: str) -> float | None:
+        """When the first in a lane is due; None if nothing waits there."""
+        first = fetch(connection, _FIRST_OF_LANE, {"lane": lane})
+        return seconds(first[0][1]) if first else None
 
     @reads
     def get(self, connection: Connection, key: str) -> Delivery | None:
@@ -84,6 +107,7 @@ class Deliveries(Repository):
             "runs": None,
             "error": "",
             "ask_at": None,
+            "lane": delivery.lane,
         }
         log = msgspec.json.encode([*delivery.log, attempt][-LONGEST_LOG:])
         await self._writer.share(
@@ -97,11 +121,13 @@ class Deliveries(Repository):
     def release(self, connection: Connection, now: float, lease: float) -> int:
         """Makes due at once what a process claimed that died. Only for the one process that serves this database."""
         claimed = update(deliveries).where(
-            deliveries.c.state == "queued",
+            QUEUED,
             deliveries.c.next_at > milliseconds(now),
             deliveries.c.next_at <= milliseconds(now + lease),
         )
-        return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
+        due = claimed.values(next_at=milliseconds(now))
+        lanes = [lane for lane, _ in _lanes(connection)]
+        return sum(connection.execute(due.where(deliveries.c.lane == lane)).rowcount for lane in lanes)
 
     async def catch_up(self, now: float, lease: float, longest_wait: float) -> int:
         """Corrects deliveries whose next try is further off than any wait is long: the clock was set back since. They
@@ -109,12 +135,17 @@ class Deliveries(Repository):
         has claimed it may be about to start it."""
         latest = milliseconds(now + lease + 5.0)
         far_off = select(deliveries.c.key, deliveries.c.next_at, deliveries.c.log).where(
-            deliveries.c.state == "queued", deliveries.c.next_at > latest
+            QUEUED, deliveries.c.next_at > latest
         )
+        furthest = far_off.order_by(deliveries.c.next_at.desc()).limit(MOST_CAUGHT_UP)
 
         def look(connection: Connection) -> dict[str, float]:
-            rows = connection.execute(far_off.order_by(deliveries.c.next_at.desc()).limit(MOST_CAUGHT_UP))
-            waits = {row.key: _wait_left(row, now, lease, longest_wait) for row in rows}
+            waits: dict[str, float | None] = {}
+            for lane, _ in _lanes(connection):
+                rows = connection.execute(furthest.where(deliveries.c.lane == lane))
+                waits |= {row.key: _wait_left(row, now, lease, longest_wait) for row in rows}
+                if len(waits) >= MOST_CAUGHT_UP:
+                    break
             return {key: wait for key, wait in waits.items() if wait is not None}
 
         waits = await self._database.read(look)
@@ -131,12 +162,15 @@ class Deliveries(Repository):
 
         return await self._writer.write(job) if waits else 0
 
-    async def bring_forward(self, now: float, after: float, under_way: list[str], most: int) -> int:
-        """Makes due at once what could not be started and would be tried again after that time. Returns how many."""
+    async def bring_forward(
+        self, now: float, after: float, under_way: list[str], most: int, lane: str = ""
+    ) -> int:
+        """Makes due at once what of a lane could not be started and would be tried again after that time. Returns how many."""
         waiting = (
             select(deliveries.c.key)
             .where(
                 QUEUED,
+                deliveries.c.lane == lane,
                 deliveries.c.next_at > milliseconds(after),
                 deliveries.c.error != "",
                 deliveries.c.key.not_in(under_way),
@@ -187,41 +221,63 @@ class Deliveries(Repository):
         return {row[0]: row[1] for row in rows}
 
     @reads
-    def backlog(self, connection: Connection, now: float) -> tuple[int, float]:
-        """How many wait, up to 10,000, and for how long the oldest: one that was tried in vain, since its call or release."""
-        due = (
-            select(deliveries.c.next_at)
-            .where(deliveries.c.state == "queued")
-            .order_by(deliveries.c.next_at)
-            .limit(10_000)
-            .subquery()
-        )
-        count, oldest = connection.execute(
-            select(func.count(), func.min(due.c.next_at)).select_from(due)
-        ).one()
-        if oldest is None:
-            return count, 0.0
-        since = [one.released_at or one.created_at for one in waiting_longest(connection)]
-        return count, max(0.0, now - seconds(min([oldest, *since])))
+    def backlog(self, connection: Connection, now: float, only: str | None = None) -> tuple[int, float]:
+        """How many wait, up to 10,000, and for how long the oldest: one that was tried in vain, since its call or release.
+        ``only``: of one lane."""
+        firsts = {lane: first for lane, first in _lanes(connection) if only is None or lane == only}
+        if not firsts:
+            return 0, 0.0
+        count = 0
+        for lane in firsts:
+            some = select(deliveries.c.key).where(QUEUED, deliveries.c.lane == lane).limit(10_000 - count)
+            count += connection.scalar(select(func.count()).select_from(some.subquery())) or 0
+            if count >= 10_000:
+                break
+        since = [one.released_at or one.created_at for one in waiting_longest(connection, list(firsts))]
+        return count, max(0.0, now - seconds(min([*firsts.values(), *since])))
 
     @reads
     def tried_in_vain(self, connection: Connection, before: float) -> bool:
-        """Whether one that is this old could not be started when it was last tried, by whichever process."""
+        """Whether one that is this old could not be started by the engine when it was last tried, by whichever process."""
         latest = milliseconds(before)
-        return any(one.created_at <= latest for one in waiting_longest(connection))
+        return any(one.created_at <= latest for one in waiting_longest(connection, [""]))
 
 
-def waiting_longest(connection: Connection) -> list[Any]:
-    """Those among a thousand that were tried in vain. More are not looked at: their next tries are the furthest off."""
+def waiting_longest(connection: Connection, lanes: list[str] | None = None) -> list[Any]:
+    """Those among the last thousand that were tried in vain, or the last hundred of a webhook's own lane. More are not looked
+    at: their next tries are the furthest off."""
     names = ("webhook_id", "error", "attempts", "created_at", "released_at")
-    asked = select(*(deliveries.c[name] for name in names))
-    longest = asked.where(QUEUED).order_by(deliveries.c.next_at.desc()).limit(1_000)
-    return [row for row in connection.execute(longest) if row.error]
+    asked = (
+        select(*(deliveries.c[name] for name in names)).where(QUEUED).order_by(deliveries.c.next_at.desc())
+    )
+    found: list[Any] = []
+    for lane in [lane for lane, _ in _lanes(connection)] if lanes is None else lanes:
+        longest = asked.where(deliveries.c.lane == lane).limit(100 if lane else 1_000)
+        found += [row for row in connection.execute(longest) if row.error]
+    return found
+
+
+def _lanes(connection: Connection) -> Iterator[tuple[str, int]]:
+    """The lanes in which something waits, each with the time of its first: one look into the index for each."""
+    yield from fetch(connection, _FIRST_OF_LANE, {"lane": ""})
+    lane = ""
+    while found := fetch(connection, _FIRST_OF_NEXT_LANE, {"after": lane}):
+        lane = found[0][0]
+        yield found[0]
 
 
 # In the driver, as is what of their calls is read then: each start that is not waited for costs these, and SQLAlchemy
 # takes longer for them than the database.
-_IS_DUE = QUEUED, deliveries.c.next_at <= bindparam("now", type_=BigInteger)
+_FIRST = select(deliveries.c.lane, deliveries.c.next_at).where(QUEUED).limit(1)
+_FIRST_OF_LANE = _FIRST.where(deliveries.c.lane == bindparam("lane")).order_by(deliveries.c.next_at)
+_FIRST_OF_NEXT_LANE = _FIRST.where(deliveries.c.lane > bindparam("after")).order_by(
+    deliveries.c.lane, deliveries.c.next_at
+)
+_IS_DUE = (
+    QUEUED,
+    deliveries.c.lane == bindparam("lane"),
+    deliveries.c.next_at <= bindparam("now", type_=BigInteger),
+)
 _EARLIEST_FIRST = deliveries.c.next_at, deliveries.c.key
 _DUE_SIZES = (
     select(func.coalesce(invocations.c.body_size, 0))
@@ -258,7 +314,7 @@ def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float
     return lease if due > now + longest_wait + lease else None
 
 
-_SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log", "ask_at")
+_SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log", "ask_at", "lane")
 _SETTLE = (
     update(deliveries)
     .where(deliveries.c.key == bindparam("of"), deliveries.c.state == "queued")

@@ -37,6 +37,7 @@ class Emissions(Repository):
         fields: dict[str, str],
         now: float,
         state: DeliveryState,
+        lane: str,
         asked_by: str,
         sample: bytes | None = None,
         note: AuditEntry | None = None,
@@ -50,7 +51,7 @@ class Emissions(Repository):
             lock_call(connection, edited.invocation_id)
             insert_invocation(connection, invocation)
             insert_edited(connection, invocation.id, edited)
-        delivery = emit(connection, invocation_id, fields, state, now, asked_by)
+        delivery = emit(connection, invocation_id, fields, state, lane, now, asked_by)
         if delivery is None:
             raise Gone
         if expected not in (None, delivery.emission):

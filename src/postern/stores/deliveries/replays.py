@@ -21,7 +21,7 @@ from postern.stores.sql.wake import DUE, announce
 
 _filter = msgspec.json.Decoder(HistoryFilter)
 
-ReplayStart = tuple[str, dict[str, str], DeliveryState]
+ReplayStart = tuple[str, dict[str, str], DeliveryState, str]
 
 
 class Replays(Repository):
@@ -174,8 +174,8 @@ class Replays(Repository):
             return False
         asked_by = replay.started_by or replay.created_by
         made = [
-            emit(connection, invocation_id, fields, state, now, asked_by, replay.id)
-            for invocation_id, fields, state in starts
+            emit(connection, invocation_id, fields, state, lane, now, asked_by, replay.id)
+            for invocation_id, fields, state, lane in starts
         ]
         done = sum(one is not None for one in made)
         counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}

@@ -135,8 +135,9 @@ deliveries = _keyed_table(
     Column("ask_at", BigInteger),  # when the engine is asked how its runs ended; none when that is over
     Column("asked_by", Text),  # who admitted the call or had it replayed; none where the call itself did
     Column("replay_id", Ascii(40)),  # the replay of many that made it
+    Column("lane", Ascii(40), nullable=False, server_default=""),  # empty, or its webhook's id
     _partial("deliveries_to_ask_about", "ask_at", where="ask_at IS NOT NULL"),
-    _partial("deliveries_due", "next_at", where="state = 'queued'"),
+    _partial("deliveries_due", "lane", "next_at", where="state = 'queued'"),
     _partial("deliveries_of_replay", "replay_id", "invocation_id", "state", where="replay_id IS NOT NULL"),
     _partial(
         "deliveries_apart",

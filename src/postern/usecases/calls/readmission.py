@@ -123,7 +123,7 @@ async def admit_all(
 def _told(
     gateway: Gateway, results: list[views.Admission], others: Counter[views.Result], more: bool = False
 ) -> views.Admitted:
-    gateway.runtime.due.set()
+    gateway.runtime.starts_due()
     gateway.runtime.rechecks.clear()  # what they have found is not so any more
     for one in results:
         if one.admitted:
@@ -171,7 +171,17 @@ async def _admit_one(gateway: Gateway, actor: Actor, webhook: Webhook | None, on
         elements.append(element)
     key, state = delivery_key(invocation.id, 1), webhook.first_state
     delivery = Delivery(
-        key, invocation.id, webhook.id, 1, state, 0, now, verdict.fields, now, asked_by=actor.name
+        key,
+        invocation.id,
+        webhook.id,
+        1,
+        state,
+        0,
+        now,
+        verdict.fields,
+        now,
+        asked_by=actor.name,
+        lane=webhook.lane,
     )
     own_key = verdict.duplicate_key if webhook.duplicates else None
     entry = Entry(invocation, delivery, own_key, until, others=elements)

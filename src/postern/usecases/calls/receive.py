@@ -152,7 +152,7 @@ class Reception:
             else:
                 self._answer(self._at_once)
         elif delivery.deadline is None or delivery.state == "held":
-            gateway.runtime.due.set()
+            gateway.runtime.starts_due(delivery.lane)
             self._answer(self._at_rest("accepted", invocation.id))
         else:
             self._wait_for(await_answer(gateway, delivery, self._payload))
@@ -285,6 +285,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             created_at=now,
             deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
             traceparent=call.traceparent,
+            lane=webhook.lane,
         )
         if webhook.recording_until > now:
             entry.sample = sample_of(webhook.id, invocation.id, verdict.fields, verdict.payload)

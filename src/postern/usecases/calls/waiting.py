@@ -75,7 +75,9 @@ async def _ended(
             return None
         return ended
     except EngineUnavailable:
-        gateway.runtime.due.set()  # the loop goes on trying; the caller may still be answered in time
+        gateway.runtime.starts_due(
+            delivery.lane
+        )  # the loop goes on trying; the caller may still be answered in time
     except EngineRejected:
         return "failed"
     except StoreUnavailable:

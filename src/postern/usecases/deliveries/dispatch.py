@@ -1,5 +1,7 @@
 """Starts due deliveries, batch by batch: claims them with a lease, so that another process takes over what died, and starts
-them (`starting`). A start is idempotent on the delivery's key, so nothing is started twice when a lease runs out."""
+them (`starting`). A start is idempotent on the delivery's key, so nothing is started twice when a lease runs out.
+
+The deliveries of a webhook's own lane wait, are claimed and are held up apart from all others (`Lanes`)."""
 
 import asyncio
 import time
@@ -40,6 +42,11 @@ LONGEST_BATCH = 0.5
 """Seconds. A slower start does not hold up those behind it, as long as fewer than ``DELIVERIES_AT_ONCE`` are under way."""
 BROUGHT_FORWARD = 1_000
 """Deliveries in one step: calls are stored between the steps."""
+OF_A_LANE, IN_A_BATCH = 20, 10
+"""The starts that are under way in a webhook's own lane, and those of a batch."""
+BYTES_OF_A_LANE = 8 * 1024 * 1024
+BYTES_OF_LANES = 256 * 1024 * 1024
+"""Bodies of the starts that are under way in one webhook's own lane, and in all of them together."""
 CHECK_DELIVERIES_EVERY = 1.0
 LONGEST_PAUSE = 15.0
 
@@ -54,20 +61,21 @@ async def catch_up(gateway: Gateway) -> int:
 
 
 class Dispatcher:
-    """Any number of processes may run one on the same database."""
+    """Starts what is due in one lane. Any number of processes may run one on the same database."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, lane: str = "") -> None:
         self._gateway = gateway
+        self.lane = lane
+        self._state = gateway.runtime.lane(lane)
+        self._batch, self._at_once = (IN_A_BATCH, OF_A_LANE) if lane else (BATCH, DELIVERIES_AT_ONCE)
+        self._most_bytes = BYTES_OF_A_LANE if lane else BYTES_AT_ONCE
         self._pause = 0.0
         self._under_way: dict[asyncio.Task[str], int] = {}
         """The starts that are under way, with the sizes of their bodies."""
         self._unavailable = False
         self._more = False
         """Something was due the last time, so there may be more."""
-        due = gateway.runtime.due.wait
-        self._loop = Loop(
-            "deliveries", self._work, CHECK_DELIVERIES_EVERY, due, catch_up=lambda: catch_up(gateway)
-        )
+        self._loop = Loop("deliveries", self._work, CHECK_DELIVERIES_EVERY, self._state.due.wait)
         self._calls_first = CallsFirst(self._loop.rest)
         self.stop = self._loop.stop
 
@@ -87,16 +95,19 @@ class Dispatcher:
         await self._wait_for_room()
         self._calls_first.begin()
         gateway = self._gateway
-        store, due = gateway.store, gateway.runtime.due
+        store, due = gateway.store, self._state.due
         now = gateway.clock()
-        if gateway.runtime.engine_back.is_set():
+        if self._state.back.is_set():
             await self._try_all_again(now)
-        if not (due.is_set() or self._more or await store.deliveries.any_due(now) or await self._probe(now)):
+        if not (due.is_set() or self._more or await self._any_due(now) or await self._probe(now)):
+            return 0
+        if self.lane and gateway.runtime.bytes_of_lanes >= BYTES_OF_LANES:
             return 0
         due.clear()
-        limit = 1 if self._pause else BATCH
-        room = BYTES_AT_ONCE - sum(self._under_way.values())
-        found = await store.deliveries.claim(now, LEASE, limit, room)
+        # How a webhook's own lane does is not known until it has taken one: so a dead one has one body at hand at most.
+        one_alone = bool(self._pause or (self.lane and self._state.took_at < 0))
+        room = self._most_bytes - sum(self._under_way.values())
+        found = await self._claim(now, 1 if one_alone else self._batch, room)
         self._more = bool(found)
         # The result of some starts is known and not yet written down. The claim has renewed their leases.
         claimed = [delivery for delivery in found if delivery.key not in gateway.runtime.unsettled]
@@ -109,15 +120,23 @@ class Dispatcher:
             start = asyncio.create_task(self._start(delivery, content), name=delivery.key)
             start.add_done_callback(self._ended)
             starts.append(start)
-            self._under_way[start] = 0 if content is None or content.body is None else len(content.body)
-        _, slow = await asyncio.wait(starts, timeout=None if self._pause else LONGEST_BATCH)
+            size = 0 if content is None or content.body is None else len(content.body)
+            self._under_way[start] = size
+            gateway.runtime.bytes_of_lanes += size if self.lane else 0
+        _, slow = await asyncio.wait(starts, timeout=None if one_alone else LONGEST_BATCH)
         if not slow and not self._unavailable:
             self._pause = 0.0
         await self._calls_first.let_calls_in()
         return len(claimed)
 
+    async def _any_due(self, now: float) -> bool:
+        return await self._gateway.store.deliveries.any_due(now, self.lane)
+
+    async def _claim(self, now: float, most: int, most_bytes: int) -> list[Delivery]:
+        return await self._gateway.store.deliveries.claim(now, LEASE, most, most_bytes, self.lane)
+
     async def _try_all_again(self, now: float) -> None:
-        back, self._pause = self._gateway.runtime.engine_back, 0.0
+        back, self._pause = self._state.back, 0.0
         back.clear()
         try:
             while await self._bring_forward(now, BROUGHT_FORWARD) == BROUGHT_FORWARD:
@@ -128,7 +147,7 @@ class Dispatcher:
 
     async def _probe(self, now: float) -> bool:
         """If nothing is due, brings one delivery forward, to try an engine that was away."""
-        away = self._gateway.runtime.engine_away
+        away = self._state.away
         if not self._pause or away is None or time.monotonic() < away.not_before:
             return False
         return await self._bring_forward(now, 1) == 1
@@ -138,24 +157,25 @@ class Dispatcher:
         # Another process may hold a lease on them. The embedded engine has one gateway.
         claimed_until = now + (0.0 if engine is not None and engine.name == "embedded" else LEASE)
         under_way = [start.get_name() for start in self._under_way]
-        return await gateway.store.deliveries.bring_forward(now, claimed_until, under_way, most)
+        return await gateway.store.deliveries.bring_forward(now, claimed_until, under_way, most, self.lane)
 
     def _ended(self, start: asyncio.Task[str]) -> None:
-        del self._under_way[start]
+        size = self._under_way.pop(start)
+        self._gateway.runtime.bytes_of_lanes -= size if self.lane else 0
         self._unavailable |= not start.cancelled() and start.result() == "unavailable"
 
     async def _wait_for_room(self) -> None:
         """Waits until another batch may begin: there is room, and after a failure it is known how the others went."""
         while not self._unavailable and (
-            len(self._under_way) > DELIVERIES_AT_ONCE - BATCH
-            or sum(self._under_way.values()) >= BYTES_AT_ONCE
+            len(self._under_way) > self._at_once - self._batch
+            or sum(self._under_way.values()) >= self._most_bytes
         ):
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         if self._unavailable:
             await self.finish()
             self._unavailable = False
             self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
-            await self._loop.rest(self._pause, self._gateway.runtime.engine_back.wait())
+            await self._loop.rest(self._pause, self._state.back.wait())
 
     async def _start(self, delivery: Delivery, content: Content | None) -> str:
         """Says how it went. Raises nothing: what could not be written down comes back when its lease is over."""
@@ -176,7 +196,8 @@ class Dispatcher:
         try:
             await start_delivery(self._gateway, delivery, payload.text)
         except EngineUnavailable as trouble:
-            return "later" if trouble.only_this else "unavailable"
+            # One that has gone to another lane says nothing of those here.
+            return "later" if trouble.only_this or delivery.lane != self.lane else "unavailable"
         except EngineRejected:
             return "failed"
         except StoreUnavailable:
@@ -198,9 +219,75 @@ class Dispatcher:
 
     async def _work(self) -> int:
         started = await self.round()
-        if not started:
+        if not started and not self.lane:
             await measure(self._gateway)
+        elif not started and not self._under_way and not await self._waits():
+            self.stop()
         return started
+
+    async def _waits(self) -> bool:
+        """Whether something in a webhook's own lane is due soon, or nothing has been taken there lately."""
+        next_at = await self._gateway.store.deliveries.next_due(self.lane)
+        if next_at is None or self._state.due.is_set():
+            return self._state.due.is_set()
+        return (
+            bool(self._pause or self._state.away)
+            or next_at < self._gateway.clock() + 2 * CHECK_DELIVERIES_EVERY
+        )
+
+
+class Lanes:
+    """Starts what is due: the engine's lane always, and each webhook's own as long as something in it is due soon."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._running: dict[str, tuple[Dispatcher, asyncio.Task[None]]] = {}
+        self._look_at = 0.0
+        self._loop = Loop(
+            "lanes",
+            self._work,
+            CHECK_DELIVERIES_EVERY,
+            gateway.runtime.lanes_news.wait,
+            catch_up=lambda: catch_up(gateway),
+        )
+
+    async def run(self) -> None:
+        if self._gateway.engine is not None:
+            self._begin("")
+        await self._loop.run()
+        await asyncio.gather(*(task for _, task in self._running.values()), return_exceptions=True)
+
+    def stop(self) -> None:
+        self._loop.stop()
+        for dispatcher, _ in self._running.values():
+            dispatcher.stop()
+
+    async def _work(self) -> None:
+        runtime = self._gateway.runtime
+        runtime.lanes_news.clear()
+        named, runtime.lanes_due = runtime.lanes_due, set()
+        due = {lane for lane in named if lane is not None}
+        if None in named or time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + CHECK_DELIVERIES_EVERY
+            waiting, now = await self._gateway.store.deliveries.lanes(), self._gateway.clock()
+            due |= {lane for lane, next_at in waiting.items() if next_at <= now}
+        for lane in due:
+            runtime.lane(lane).due.set()
+            if lane not in self._running:
+                self._begin(lane)
+
+    def _begin(self, lane: str) -> None:
+        dispatcher = Dispatcher(self._gateway, lane)
+        task = asyncio.create_task(dispatcher.run())
+        self._running[lane] = dispatcher, task
+        task.add_done_callback(lambda done: self._ended(lane, done))
+
+    def _ended(self, lane: str, task: asyncio.Task[None]) -> None:
+        del self._running[lane]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a lane has ended", lane=lane, exc_info=error)
+        if self._gateway.runtime.lane(lane).due.is_set() and not self._loop.stopping:
+            self._begin(lane)  # it became due while the last round ended
 
 
 async def measure(gateway: Gateway) -> None:

@@ -59,7 +59,7 @@ async def move(gateway: Gateway, webhook_id: str, state: DeliveryState) -> int:
     moved = 0
     while step := await gateway.store.deliveries.unhold(webhook_id, state, gateway.clock(), STEP):
         moved += step
-        gateway.runtime.due.set()
+        gateway.runtime.starts_due()
     return moved
 
 

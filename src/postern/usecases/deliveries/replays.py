@@ -128,8 +128,8 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     if not await gateway.store.replays.step(replay, starts, skipped, reached, now, LEASE):
         return None
     if starts:
-        gateway.runtime.due.set()
-        for invocation_id, _, _ in starts:
+        gateway.runtime.starts_due()
+        for invocation_id, *_ in starts:
             gateway.runtime.live.touch(invocation_id)
     if position is None:
         await gateway.store.replays.end(replay.id, "done", now)
@@ -139,7 +139,7 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
 
 def _start_of(
     gateway: Gateway, story: Story, values: Values
-) -> tuple[str, dict[str, str], DeliveryState] | None:
+) -> tuple[str, dict[str, str], DeliveryState, str] | None:
     """None if there is nothing to start: the webhook is disabled, it or the body is gone, or the call was divided or its values are damaged."""
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     payload = payload_of(story.invocation)
@@ -147,7 +147,8 @@ def _start_of(
         return None
     if story.deliveries and (story.deliveries[0].is_divided or story.deliveries[0].is_damaged):
         return None
-    return story.invocation.id, fields_of_replay(webhook, story, payload, values), webhook.first_state
+    fields = fields_of_replay(webhook, story, payload, values)
+    return story.invocation.id, fields, webhook.first_state, webhook.lane
 
 
 class Replayer:
@@ -166,7 +167,9 @@ class Replayer:
             return False
         now: Replay | None = replay
         while now is not None and not self._loop.stopping:
-            if (await gateway.store.deliveries.backlog(gateway.clock()))[0] >= MOST_QUEUED:
+            webhook = gateway.runtime.directory.by_id(replay.wanted.webhook_id or "")
+            lane = "" if webhook is None else webhook.lane
+            if (await gateway.store.deliveries.backlog(gateway.clock(), lane))[0] >= MOST_QUEUED:
                 await self._loop.rest(CHECK_REPLAYS_EVERY)
                 # Renews the lease, and notices if the replay was cancelled.
                 if not await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), LEASE):

@@ -19,7 +19,7 @@ from postern.observe.logs import log
 from postern.observe.metrics import Numbers, counter_of_starts
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.runtime.process import EngineAway
+from postern.usecases.runtime.process import EngineAway, Runtime
 
 START_TIMEOUT = 20.0
 SETTLE_EVERY = 0.5
@@ -35,6 +35,9 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     """Raises what the engine has raised, after writing it down."""
     engine = gateway.engine
     assert engine is not None
+    webhook = gateway.runtime.directory.by_id(delivery.webhook_id)
+    if webhook is not None:
+        delivery.lane = webhook.lane  # where it waits from now on, as its webhook is set now
     began = time.perf_counter()
     try:
         started = await _ask(gateway, engine, delivery, payload)
@@ -44,13 +47,13 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         raise
     except EngineRejected as refusal:
         counter_of_starts(engine.name, "rejected").inc()
-        _is_there(gateway)
+        _is_there(gateway.runtime, delivery.lane)
         await _fail(gateway, delivery, refusal.detail, gateway.clock())
         raise
     counter_of_starts(engine.name, "started").inc()
     Numbers.engine_start_seconds.observe(time.perf_counter() - began)
-    _is_there(gateway)
-    gateway.runtime.engine_took_at = time.monotonic()
+    _is_there(gateway.runtime, delivery.lane)
+    gateway.runtime.lane(delivery.lane).took_at = time.monotonic()
     await _taken(gateway, delivery, started, engine.asked_after)
     return started
 
@@ -94,11 +97,12 @@ async def _taken(gateway: Gateway, delivery: Delivery, started: Started, asked_a
 
 async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnavailable) -> None:
     now, detail, runtime = gateway.clock(), trouble.detail, gateway.runtime
-    if not trouble.only_this or time.monotonic() - runtime.engine_took_at > ONE_ALONE:
-        earlier = runtime.engine_away
+    lane = runtime.lane(delivery.lane)
+    if not trouble.only_this or time.monotonic() - lane.took_at > ONE_ALONE:
+        earlier = lane.away
         at = time.monotonic()
         since, not_before = (earlier.since, earlier.not_before) if earlier else (at, at)
-        runtime.engine_away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
+        lane.away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
     is_old = now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER
     if is_old and runtime.clock_is_trusted:
         counter_of_starts(gateway.engine.name if gateway.engine else "", "given_up").inc()
@@ -109,12 +113,15 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
     gateway.runtime.live.touch(delivery.invocation_id)
 
 
-def _is_there(gateway: Gateway) -> None:
-    now, away = time.monotonic(), gateway.runtime.engine_away
-    gateway.runtime.engine_away = None
+def _is_there(runtime: Runtime, name: str) -> None:
+    lane = runtime.lane(name)
+    now, away = time.monotonic(), lane.away
+    lane.away = None
     # An engine that takes one start and not the next was not away: then each delivery waits for its own time.
     if away is not None and now - away.since >= AWAY_FOR_LONG and now >= away.not_before:
-        gateway.runtime.engine_back.set()
+        lane.back.set()
+        if name:
+            runtime.starts_due(name)
 
 
 async def _fail(gateway: Gateway, delivery: Delivery, why: str, now: float) -> None:

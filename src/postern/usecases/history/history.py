@@ -129,9 +129,9 @@ async def started_again(
     if webhook.recording_until > now:
         sample = sample_of(webhook.id, invocation_id, fields, payload.text)
     delivery = await gateway.store.emissions.replay(
-        invocation_id, fields, now, webhook.first_state, by, sample, note, made, expected
+        invocation_id, fields, now, webhook.first_state, webhook.lane, by, sample, note, made, expected
     )
-    gateway.runtime.due.set()
+    gateway.runtime.starts_due(webhook.lane)
     gateway.runtime.live.touch(invocation_id)
     return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(delivery))
 

@@ -83,13 +83,13 @@ def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
 
 async def _starts_nothing(gateway: Gateway) -> str | None:
     """Why no start of this process has succeeded for a while, if any delivery waits."""
-    away = gateway.runtime.engine_away
+    away = gateway.runtime.engine.away
     if away is None or monotonic() - away.since < LONGEST_START:
         return None
     with suppress(StoreUnavailable):
-        waiting, _ = await gateway.store.deliveries.backlog(gateway.clock())
+        waiting, _ = await gateway.store.deliveries.backlog(gateway.clock(), "")
         if not waiting:  # they were dropped, or another process has started them
-            gateway.runtime.engine_away = None
+            gateway.runtime.engine.away = None
             return None
     return away.detail
 

@@ -99,6 +99,20 @@ class EngineAway(msgspec.Struct, frozen=True):
     """When it wants to be asked again."""
 
 
+class LaneState:
+    """How this process has found what takes one lane's deliveries."""
+
+    def __init__(self) -> None:
+        self.due = asyncio.Event()
+        """Set when a delivery becomes due in this process, so that nobody has to poll for it."""
+        self.away: EngineAway | None = None
+        """Since when every start has failed for want of the engine; None if the last one was answered."""
+        self.back = asyncio.Event()
+        """Set when the engine is there again: what was tried meanwhile is due."""
+        self.took_at = float("-inf")
+        """When the last start was taken, by ``time.monotonic``."""
+
+
 TroubleKind = Literal[
     "calls not stored",
     "changes not followed",
@@ -190,8 +204,15 @@ class Runtime:
     waiters: Waiters = field(default_factory=Waiters)
     listeners: Listeners = field(default_factory=Listeners)
     key_sets: KeySets = field(default_factory=KeySets)
-    due: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a delivery becomes due in this process, so that nobody has to poll for it."""
+    engine: LaneState = field(default_factory=LaneState)
+    """The lane of all webhooks that have none of their own."""
+    own_lanes: dict[str, LaneState] = field(default_factory=dict)
+    """By webhook."""
+    lanes_due: set[str | None] = field(default_factory=set)
+    """Webhooks' own lanes in which something became due in this process; None: perhaps in others, too."""
+    lanes_news: asyncio.Event = field(default_factory=asyncio.Event)
+    bytes_of_lanes: int = 0
+    """Bodies of the starts that are under way in webhooks' own lanes."""
     call_log: CallLog = field(default_factory=CallLog)
     rejections: Rejections = field(default_factory=Rejections)
     rechecks: dict[str, Any] = field(default_factory=dict)
@@ -213,12 +234,6 @@ class Runtime:
     """The incidents that were open at the last look."""
     engine_ran_at: float | None = None
     """When the engine of this process was last seen at work; None before the first look."""
-    engine_away: EngineAway | None = None
-    """Since when every start has failed for want of the engine; None if the last one was answered."""
-    engine_back: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the engine is there again: what was tried meanwhile is due."""
-    engine_took_at: float = float("-inf")
-    """When the engine took the last start, by ``time.monotonic``."""
     engine_asked_at: float = float("-inf")
     engine_found_away: str = ""
     """The engine's own words then, while calls wait that another process could not start."""
@@ -235,6 +250,17 @@ class Runtime:
     _background: set[asyncio.Task[Any]] = field(init=False, default_factory=set)
     _patient_until: float = field(init=False, default=0.0)
 
+    def lane(self, name: str) -> LaneState:
+        return self.own_lanes.setdefault(name, LaneState()) if name else self.engine
+
+    def starts_due(self, lane: str | None = None) -> None:
+        """Something became due: in this lane, or in none that is known."""
+        if not lane:
+            self.engine.due.set()
+        if lane != "":
+            self.lanes_due.add(lane)
+            self.lanes_news.set()
+
     def hear(self, announcement: str) -> None:
         """Wakes whom it concerns what another process has announced."""
         word, _, about = announcement.partition(":")
@@ -242,7 +268,7 @@ class Runtime:
             case wake.CONFIGURATION:
                 self.directory.refresh_soon()
             case wake.DUE:
-                self.due.set()
+                self.starts_due()
             case wake.ANSWER:
                 self.waiters.wake(about)
             case wake.HANDED:
@@ -250,7 +276,7 @@ class Runtime:
             case wake.LISTENING:
                 self.waiters.look_every = RARELY
                 self.directory.refresh_soon()
-                self.due.set()
+                self.starts_due()
                 self.waiters.wake_all()
             case wake.DEAF:
                 self.waiters.look_every = OFTEN

@@ -46,7 +46,7 @@ async def restore(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webh
     if not await gateway.store.bin.restore(webhook_id, gateway.clock(), note):
         raise Refused("not_found", NOT_IN_THE_BIN)
     await gateway.runtime.directory.refresh()
-    gateway.runtime.due.set()
+    gateway.runtime.starts_due()
     return await show(gateway, actor, webhook_id)
 
 

@@ -89,12 +89,13 @@ CREATE TABLE deliveries (
   ask_at BIGINT,
   asked_by TEXT,
   replay_id VARCHAR(40) COLLATE "C",
+  lane VARCHAR(40) COLLATE "C" DEFAULT '' NOT NULL,
   PRIMARY KEY (key)
 );
 
 CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, key) WHERE state IN ('failed', 'held', 'lost', 'dropped');
 
-CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'queued';
+CREATE INDEX deliveries_due ON deliveries (lane, next_at) WHERE state = 'queued';
 
 CREATE INDEX deliveries_of_replay ON deliveries (replay_id, invocation_id, state) WHERE replay_id IS NOT NULL;
 

@@ -89,13 +89,14 @@ CREATE TABLE deliveries (
   ask_at BIGINT,
   asked_by TEXT,
   replay_id VARCHAR(40),
+  lane VARCHAR(40) DEFAULT '' NOT NULL,
   PRIMARY KEY ("key")
 )
  WITHOUT ROWID;
 
 CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, "key") WHERE state IN ('failed', 'held', 'lost', 'dropped');
 
-CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'queued';
+CREATE INDEX deliveries_due ON deliveries (lane, next_at) WHERE state = 'queued';
 
 CREATE INDEX deliveries_of_replay ON deliveries (replay_id, invocation_id, state) WHERE replay_id IS NOT NULL;
 
