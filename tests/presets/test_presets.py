@@ -11,10 +11,15 @@ import msgspec
 import pytest
 
 from postern import presets
+from postern.core.calls.content import RECORDED, Payload, read_object
+from postern.core.calls.event import event_name
 from postern.core.calls.paths import parse_path, walk
 from postern.core.signatures.algorithms import is_token
+from postern.core.signatures.credential import NoCredential
+from postern.core.signatures.redact import Mask
 from postern.core.signatures.select import parse_ref
 from postern.core.signatures.signature import Reading, SignatureCredential
+from postern.core.webhooks.conditions import CompiledRow, shown
 from postern.core.webhooks.making import Draft, Occasion, signed
 from postern.core.webhooks.settings import Resolved, as_document
 from postern.usecases.answers import as_json
@@ -207,3 +212,17 @@ def test_who_has_caused_an_event_stands_where_the_preset_says(name: str) -> None
     ]
     assert found, "a sample has it in one of these places"
     assert set(preset.actor) - set(found) <= {"event.bot_id"}, "only bots have it"
+
+
+def test_a_row_reads_the_event_that_the_history_names() -> None:
+    for name, preset in presets.load().items():
+        places = presets.event_places(name)
+        row = CompiledRow("event", "notThere", mask=Mask(NoCredential()), event=places)
+        for sample in preset.samples:
+            sent = call(re.sub(r"\{\w+\}", "1", sample.body).encode(), *sample.headers)
+            payload = read_object(sent, RECORDED)
+            if isinstance(payload, Payload):
+                named = event_name(places, sent.first_header, lambda found=payload: found)
+                said = row.problem(sent, payload)
+                wanted = f"the event is {shown(named)}, where nothing may be" if named else ""
+                assert said.replace('"', "") == wanted.replace('"', ""), name

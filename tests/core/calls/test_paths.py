@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.core.calls.content import LONGEST_VALUE, Mapping, Payload
-from postern.core.calls.paths import InvalidPath, as_text, extended, members, parse_path, path_problem, walk
+from postern.core.calls.paths import (
+    InvalidPath,
+    as_text,
+    extended,
+    members,
+    parse_path,
+    path_problem,
+    walk,
+    walk_members,
+    walker,
+)
 
 DOCUMENT = (
     b'{"customer":{"email":"a@b.example","tags":["x","y"]},"items":[{"sku":"s0"},{"sku":"s1"}],"a.b":{"c\\"d":1},"0":"zero",'
@@ -125,3 +135,20 @@ def test_a_value_is_handed_on_as_a_text() -> None:
     assert as_text(b'[ "\xc3\xa4" ]') == '["\u00e4"]'
     # Half a character: JSON by its grammar, and no text.
     assert as_text(rb'"\ud83d"') == r'"\ud83d"'
+
+
+STEPS = st.sampled_from(["a", "b", "0", 'c"d', "\x00", "\ud800", "é", "", 0, 1])
+DOCUMENTS = st.recursive(
+    st.none() | st.integers() | st.text(max_size=2),
+    lambda one: (
+        st.lists(one, max_size=2) | st.dictionaries(STEPS.filter(lambda step: step != "\ud800").map(str), one)
+    ),
+)
+
+
+@given(st.dictionaries(st.sampled_from("ab0"), DOCUMENTS), st.lists(STEPS, min_size=1, max_size=3).map(tuple))
+def test_a_way_that_is_made_ready_leads_where_each_step_leads(
+    document: dict[str, object], path: tuple[str | int, ...]
+) -> None:
+    opened = members(msgspec.json.encode(document))
+    assert walker(path)(opened) == walk_members(opened, path)

@@ -1,5 +1,6 @@
 """A call that the conditions hold back: recorded and answered like an accepted one, and started by nobody but a person."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import editing, history
+from postern.usecases.history.views.calls import Replayed
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
@@ -84,7 +86,7 @@ async def test_a_person_starts_it_once_and_a_page_that_is_behind_does_not(house:
     webhook = await only_paid(house)
     held_back = await house.recorded(webhook, b'{"order":"A7"}')
     made = await history.replay(house.gateway, OWNER, held_back, emission=1)
-    with pytest.raises(Refused, match="started again meanwhile"):
+    with pytest.raises(Refused, match="this call was started meanwhile"):
         await history.replay(house.gateway, OWNER, held_back, emission=1)
     await house.deliver()
     assert house.engine.started[made.delivery.key].fields == {"fieldOne": "A7"}
@@ -98,6 +100,22 @@ async def test_a_person_starts_it_once_and_a_page_that_is_behind_does_not(house:
     )
     await house.deliver()
     assert house.engine.started[edited.delivery.key].fields == {"fieldOne": "A9"}
+
+
+async def test_a_program_that_asks_twice_at_once_starts_it_once(house: House) -> None:
+    webhook = await only_paid(house)
+    held_back = await house.recorded(webhook, b'{"order":"A7"}')
+    asked = (history.replay(house.gateway, OWNER, held_back) for _ in range(2))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    (made,) = (one for one in answers if isinstance(one, Replayed))
+    (refused,) = (one for one in answers if isinstance(one, Refused))
+    assert refused.detail == "this call was started meanwhile"
+    await house.deliver()
+    assert list(house.engine.started) == [made.delivery.key]
+    again = await history.replay(house.gateway, OWNER, held_back)
+    assert (made.delivery.emission, again.delivery.emission) == (1, 2), (
+        "later, it is another start on purpose"
+    )
 
 
 async def test_many_are_started_where_they_are_asked_for_and_not_among_others(house: House) -> None:

@@ -162,6 +162,7 @@ async def test_a_body_that_is_gone_is_not_judged_and_large_ones_are_read_in_port
     monkeypatch.setattr(trying, "PORTION_BYTES", 1500)
     found = await tried(house, webhook)
     assert (found.calls, found.would_not_start, found.not_judged) == (4, 4, 1)
+    assert found.in_words[1] == "1 more cannot be judged: their bodies are not kept, or not read any more."
     monkeypatch.setattr(trying, "MOST_READ", 1500)
     assert (await tried(house, webhook)).calls == 2
     monkeypatch.setattr(trying, "MOST_JUDGED", 1)

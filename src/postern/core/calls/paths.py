@@ -5,7 +5,10 @@ Only the levels on the way are decoded. The rest stays the text that was sent, s
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -99,6 +102,30 @@ def walk_members(document: dict[str, msgspec.Raw], path: Path) -> bytes | None:
     except _NOTHING_THERE:
         return None
     return bytes(here)
+
+
+def walker(path: Path) -> Callable[[dict[str, msgspec.Raw]], bytes | None]:
+    """The same for one path and all calls: members beside the way are passed over, not opened."""
+    first, *rest = map(str, path)
+    kind: Any = msgspec.Raw
+    try:
+        if any(step.isdigit() for step in rest):  # an element of an array, or a member
+            raise ValueError
+        for step in reversed(rest):
+            kind = msgspec.defstruct("Member", [("value", kind)], rename={"value": step})
+    except ValueError:  # no struct has a name with a quote or a control character
+        return lambda document: walk_members(document, path)
+    if not rest:
+        return lambda document: bytes(document[first]) if first in document else None
+    decode, inner = msgspec.json.Decoder(kind).decode, attrgetter(".".join(["value"] * len(rest)))
+
+    def read(document: dict[str, msgspec.Raw]) -> bytes | None:
+        try:
+            return bytes(inner(decode(document[first])))
+        except _NOTHING_THERE:
+            return None
+
+    return read
 
 
 def walk_every(document: msgspec.Raw | bytes, path: Path) -> list[bytes]:

@@ -1,6 +1,7 @@
 """Masks credentials: they never reach the disk or a log. Signatures do, so that a call can be checked again."""
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -96,18 +97,20 @@ class Mask:
                     known.value, known.written = value, pair
         return b"[" + b",".join(written) + b"]"
 
-    def seen(self, call: Call, name: bytes) -> bytes | None:
-        """The first value of a header as the history will show it."""
-        value = call.first_header(name)
-        if value is None:
-            return None
-        known = self._known.get(name) or self._learn(name)
-        if known.is_masked or (name == b"traceparent" and name in call.untrusted):
-            return _MASK
-        if name in self._signatures and call.first_header(TEST_CALL) is not None:
-            return _MASK
-        secrets = self._long_secrets if known.name in _HOW_TO_READ else self._secrets
-        return _MASK if secrets and _holds(secrets, value) else value
+    def reader(self, name: bytes) -> Callable[[Call], bytes | None]:
+        """Reads the first value of a header as the history will show it."""
+        is_masked, is_signature = self.hides(name), name in self._signatures
+        secrets = self._long_secrets if name.decode("latin-1") in _HOW_TO_READ else self._secrets
+
+        def read(call: Call) -> bytes | None:
+            value = call.first_header(name)
+            if value is None:
+                return None
+            hidden = is_masked or (is_signature and call.first_header(TEST_CALL) is not None)
+            hidden = hidden or (name == b"traceparent" and name in call.untrusted)
+            return _MASK if hidden or _holds(secrets, value) else value
+
+        return read
 
     def hides(self, name: bytes) -> bool:
         """Whether a header is masked whatever its value is."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
+from operator import gt, lt
 from typing import Literal
 
 import msgspec
@@ -15,8 +16,7 @@ from msgspec import Struct
 
 from postern.core.calls.call import Call
 from postern.core.calls.content import MOST_ELEMENTS, Payload, elements_of
-from postern.core.calls.event import event_name
-from postern.core.calls.paths import Path, as_text, parse_path, path_problem, walk, walk_members
+from postern.core.calls.paths import Path, as_text, parse_path, path_problem, walk, walk_members, walker
 from postern.core.signatures.redact import Mask
 from postern.core.visible import visible
 from postern.core.webhooks.bounds import place_of_key
@@ -31,35 +31,66 @@ LONGEST_SHOWN, MOST_SHOWN = 80, 3
 EVERY = "[*]"
 
 # As JSON writes numbers, so that 007 stays a text. Bounded: a number of a million digits is compared as a text.
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,100})?([eE][+-]?[0-9]{1,4})?")
-_BEGINS_NUMBER = frozenset("-0123456789")
+_is_number = re.compile(r"-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,100})?(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _HEADER = re.compile(r"[A-Za-z0-9_-]{1,100}")
 PlaceValue = bytes | str | None
 """JSON from the body, a header's or the event's text; None for what is not there."""
 ReadPlace = Callable[[Call, Payload], "PlaceValue | list[PlaceValue]"]
 """Not a list for each: most paths stand for one value, and rows are judged at every call."""
+Judge = Callable[[str], bool]
+
+
+class RowValues:
+    """The values of a row, made ready to judge texts: once, for all calls."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self.texts = tuple(values)
+        self._numbers = [number for one in values if (number := number_of(one)) is not None]
+
+    def equal(self) -> Judge:
+        known, numbers = frozenset(self.texts), self._numbers
+        if not numbers:
+            return known.__contains__
+        return lambda text: text in known or number_of(text) in numbers
+
+    def number(self, compare: Callable[[Decimal, Decimal], bool]) -> Judge:
+        (limit,) = self._numbers
+
+        def judge(text: str) -> bool:
+            number = number_of(text)
+            return number is not None and compare(number, limit)
+
+        return judge
 
 
 class Comparison(Struct, frozen=True):
-    holds: "Callable[[str, CompiledRow], bool]"
+    judge: Callable[[RowValues], Judge]
     not_so: str
     """Follows the value that did not hold, before the row's values."""
     takes: ValuesTaken = "texts"
     holds_for_nothing: bool = False
 
 
+def _opposite(judge: Judge) -> Judge:
+    return lambda text: not judge(text)
+
+
 COMPARISONS: dict[Operator, Comparison] = {
-    "oneOf": Comparison(lambda text, row: row.has(text), "which is not one of"),
-    "notOneOf": Comparison(lambda text, row: not row.has(text), "which is one of", holds_for_nothing=True),
-    "contains": Comparison(lambda text, row: any(one in text for one in row.texts), "which contains none of"),
-    "beginsWith": Comparison(lambda text, row: text.startswith(row.texts), "which begins with none of"),
-    "greater": Comparison(
-        lambda text, row: row.compares(text, 1), "which is no number greater than", "number"
+    "oneOf": Comparison(RowValues.equal, "which is not one of"),
+    "notOneOf": Comparison(
+        lambda values: _opposite(values.equal()), "which is one of", holds_for_nothing=True
     ),
-    "less": Comparison(lambda text, row: row.compares(text, -1), "which is no number less than", "number"),
-    "there": Comparison(lambda text, row: True, "", "nothing"),
+    "contains": Comparison(
+        lambda values: lambda text: any(one in text for one in values.texts), "which contains none of"
+    ),
+    "beginsWith": Comparison(
+        lambda values: lambda text: text.startswith(values.texts), "which begins with none of"
+    ),
+    "greater": Comparison(lambda values: values.number(gt), "which is no number greater than", "number"),
+    "less": Comparison(lambda values: values.number(lt), "which is no number less than", "number"),
+    "there": Comparison(lambda values: lambda text: True, "", "nothing"),
     "notThere": Comparison(
-        lambda text, row: False, "where nothing may be", "nothing", holds_for_nothing=True
+        lambda values: lambda text: False, "where nothing may be", "nothing", holds_for_nothing=True
     ),
 }
 ON_NOTHING = " and ".join(name for name, one in COMPARISONS.items() if one.holds_for_nothing)
@@ -67,9 +98,7 @@ ON_NOTHING = " and ".join(name for name, one in COMPARISONS.items() if one.holds
 
 def number_of(text: str) -> Decimal | None:
     """Every digit counts: of two ids with thirty digits neither is the other."""
-    if text[:1] not in _BEGINS_NUMBER:
-        return None
-    return Decimal(text) if len(text) <= 210 and _NUMBER.fullmatch(text) else None
+    return Decimal(text) if _is_number(text) else None
 
 
 def place_checked(of: str) -> str:
@@ -113,42 +142,34 @@ class CompiledRow:
         event: tuple[str, ...] = (),
     ) -> None:
         self.place, self._find = _finder(of, mask, event)
-        self._comparison, self._values, self._ignores_case = COMPARISONS[operator], tuple(values), ignore_case
-        self._holds = self._comparison.holds
-        self.texts: tuple[str, ...] = tuple(one.casefold() if ignore_case else one for one in values)
-        self._known = frozenset(self.texts)
-        self._numbers = [number for one in values if (number := number_of(one)) is not None]
-
-    def has(self, text: str) -> bool:
-        if text in self._known:
-            return True
-        number = number_of(text) if self._numbers else None
-        return number is not None and number in self._numbers
-
-    def compares(self, text: str, sign: int) -> bool:
-        number = number_of(text)
-        return number is not None and number.compare(self._numbers[0]) == sign
+        self._comparison, self._values = COMPARISONS[operator], tuple(values)
+        if ignore_case:
+            folded = self._comparison.judge(RowValues([one.casefold() for one in values]))
+            self._holds: Judge = lambda text: folded(text.casefold())
+        else:
+            self._holds = self._comparison.judge(RowValues(values))
 
     def problem(self, call: Call, payload: Payload) -> str:
         """Why it does not hold, or an empty text. Where its path stands for several values, one that holds is enough."""
         found = self._find(call, payload)
-        values: Sequence[PlaceValue] = found if isinstance(found, list) else (found,)
-        first, count = None, 0
-        for value in values:
-            if value is None:
-                if self._comparison.holds_for_nothing:
-                    return ""
-                continue
-            text = value if isinstance(value, str) else as_text(value)
-            if self._holds(text.casefold() if self._ignores_case else text, self):
-                return ""
-            first, count = (value if first is None else first), count + 1
-        if first is None:
+        if type(found) is bytes or type(found) is str:  # nearly always; isinstance takes longer
+            text = as_text(found) if isinstance(found, bytes) else found
+            return "" if self._holds(text) else self._why_none([found])
+        values = found if isinstance(found, list) else [None]
+        if self._comparison.holds_for_nothing and None in values:
+            return ""
+        there = [value for value in values if value is not None]
+        if any(self._holds(as_text(value) if isinstance(value, bytes) else value) for value in there):
+            return ""
+        return self._why_none(there)
+
+    def _why_none(self, values: Sequence[bytes | str]) -> str:
+        if not values:
             return f"{self.place} is not there, which holds only for {ON_NOTHING}"
-        said = " ".join((shown(first) + ",", self._comparison.not_so, *self._wanted()))
-        if count == 1:
+        said = " ".join((shown(values[0]) + ",", self._comparison.not_so, *self._wanted()))
+        if len(values) == 1:
             return f"{self.place} is {said}"
-        return f"{self.place} has {count} values and none of them holds; the first is {said}"
+        return f"{self.place} has {len(values)} values and none of them holds; the first is {said}"
 
     def _wanted(self) -> Iterator[str]:
         if self._values:
@@ -167,25 +188,30 @@ def shown(value: bytes | str) -> str:
 
 def _finder(of: str, mask: Mask, event: tuple[str, ...]) -> tuple[str, ReadPlace]:
     if of == "event":
+        places = [_finder(place, mask, ())[1] for place in event]
 
-        def named(call: Call, payload: Payload) -> PlaceValue:
-            return event_name(event, lambda name: mask.seen(call, name), lambda: payload) or None
+        def named(call: Call, payload: Payload) -> PlaceValue | list[PlaceValue]:
+            for find in places:
+                value = find(call, payload)
+                if value and value != b'""':
+                    return value
+            return None
 
         return "the event", named
     kind, name = place_of_key(of)
     if kind == "header":
-        lower = name.lower().encode()
+        seen = mask.reader(name.lower().encode())
 
         def sent(call: Call, payload: Payload) -> PlaceValue:
-            value = mask.seen(call, lower)
+            value = seen(call)
             return None if value is None else value.decode("utf-8", "replace").strip()
 
         return f"the header {name}", sent
     if EVERY not in name:
-        whole = parse_path(name)
+        walked = walker(parse_path(name))
 
         def there(call: Call, payload: Payload) -> PlaceValue:
-            value = walk_members(payload.members, whole)
+            value = walked(payload.members)
             return None if value == b"null" else value
 
         return name, there

@@ -55,7 +55,8 @@ class Emissions(Repository):
         if delivery is None:
             raise Gone
         if expected not in (None, delivery.emission):
-            raise Refused("version_conflict", "this call was started again meanwhile")
+            started = "started" if expected == 1 else "started again"
+            raise Refused("version_conflict", f"this call was {started} meanwhile")
         announce(connection, DUE)
         if sample is not None:
             keep_sample(connection, delivery, sample, now)

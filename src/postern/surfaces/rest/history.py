@@ -126,7 +126,7 @@ async def preview_mapping(
 
 row.of(
     history.replay, "replay_invocation", "POST", "/invocations/{invocation_id}/replay", "Replay an invocation",
-    query=ReplayQuery, status=202, refuses=("conflict",), idempotent=True,
+    query=ReplayQuery, status=202, refuses=("conflict", "version_conflict"), idempotent=True,
 )  # fmt: skip
 row.of(
     editing.replay_edited, "replay_edited_invocation", "POST", "/invocations/{invocation_id}/edited-replays",

@@ -98,7 +98,8 @@ async def replay(
     once more. The four fields are as they were recorded when the call was first started, or as the mapping
     finds them now. A filtered call is started so, for the first time. To replay another call that was never started is
     refused, and the detail says what to do instead."""
-    # A page says which start of the call it asks for, the ``emission``: two such pages start one.
+    # A page says which start of the call it asks for, the ``emission``: two such pages start one. So do two programs that
+    # ask for the first one at once.
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
     webhook = replayable(gateway, story)
@@ -107,8 +108,9 @@ async def replay(
         raise Refused("conflict", NO_PAYLOAD)
     mapped = fields_of_replay(webhook, story, payload, fields)
     note = noted(gateway, actor, "invocation replayed", invocation_id)
+    expected = emission or (None if story.deliveries else 1)
     return await started_again(
-        gateway, webhook, invocation_id, mapped, payload, by=actor.name, note=note, expected=emission
+        gateway, webhook, invocation_id, mapped, payload, by=actor.name, note=note, expected=expected
     )
 
 

@@ -256,6 +256,8 @@ def replay(*, invocation: str, fields: str, to: str | None, listener: str | None
         return
     done = api.post(Replayed, "invocations", invocation, "replay", fields=fields)
     text = f"Replay {done.delivery.emission} of {invocation} is {done.delivery.state}. The workflow begins at its first step again."
+    if done.delivery.emission == 1:
+        text = f"{invocation} was filtered. Its first start is {done.delivery.state}."
     report(done, text)
 
 
