@@ -37,7 +37,7 @@ FOCUSED = """() => {
 MOST_TABS = 60
 GLOSSARY = Path(__file__).resolve().parents[3] / "docs" / "glossary.md"
 NOUNS = {
-    *("admit", "alarm", "authentication", "call", "caller", "custom", "event", "rejected", "replay"),
+    *("admit", "authentication", "call", "caller", "custom", "event", "mapping", "rejected", "replay"),
     *("response action", "run", "sender", "synchronous response", "trigger", "webhook"),
 }
 """The words of the glossary that somebody meets in the first hour: fifteen at most."""

@@ -52,7 +52,7 @@ def test_a_wrongly_signed_stripe_call_is_diagnosed_fixed_and_admitted(console: C
 def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
     webhook = console.webhook(name="Mapped")
     console.call(webhook["url"], {"customer": {"e.mail": "ada@example.com"}, "total": 12.5})
-    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
+    console.open(f"/webhooks/{webhook['id']}/settings#mapping")
     console.page.get_by_role("button", name="ada@example.com").click()
     console.page.get_by_role("button", name="12.5").click()
     expect(console.page.locator("#values")).to_contain_text("12.5")
@@ -73,12 +73,12 @@ def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(c
         fieldMapping={"fieldOne": "n"},
     )
     console.call(webhook["url"], {"n": "a stranger's"})
-    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
+    console.open(f"/webhooks/{webhook['id']}/settings#mapping")
     expect(console.page.locator("#values")).to_contain_text("a stranger's")
     expect(console.page.get_by_text("No call has been accepted yet: this one was rejected")).to_be_visible()
     console.call(webhook["url"], {"n": "the sender's"}, X_Api_Key="a token")
     console.call(webhook["url"], {"n": "a stranger's"})
-    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
+    console.open(f"/webhooks/{webhook['id']}/settings#mapping")
     expect(console.page.locator("#values")).to_contain_text("the sender's")
     expect(console.page.get_by_text("No call has been accepted yet")).to_be_hidden()
 
@@ -86,7 +86,7 @@ def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(c
 def test_the_four_values_follow_what_is_typed(console: Console) -> None:
     webhook = console.webhook(name="Typed")
     console.call(webhook["url"], b'{"total": 10.00, "items": [{"sku": "TEA"}]}')
-    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
+    console.open(f"/webhooks/{webhook['id']}/settings#mapping")
     for typed, said in (
         ("total", "10.00"),
         ("items[0].sku", "TEA"),
@@ -108,7 +108,7 @@ def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> 
     shown = {"header": "headers", "query": "query"}.get(place, "tree")
     for path, seen in (
         (f"/calls/{call}?show={shown}", ".sent"),
-        (f"/webhooks/{webhook['id']}/settings#what-it-says", "#values"),
+        (f"/webhooks/{webhook['id']}/settings#mapping", "#values"),
         (f"/webhooks/{webhook['id']}/calls?live=1", "[data-panel] .trace"),
     ):
         console.open(path)
@@ -123,7 +123,7 @@ def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> 
 
 def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     webhook = console.webhook(name="Rotated", authentication={"method": "token", "token": "the old token"})
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     console.page.locator("#secrets").get_by_text("Add", exact=True).click()
     console.page.get_by_label("Second valid secret").fill("the new token")
     console.click("Save the second secret")
@@ -166,7 +166,7 @@ def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) ->
     webhook = console.webhook(
         name="Revealed", authentication={"method": "token", "placement": "url", "token": {"generate": True}}
     )
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     assert "whk_" not in console.page.content()
     console.click("Reveal")
     shown = console.page.locator("#secrets .copyable code", has_text="?token=whk_").inner_text()
@@ -194,7 +194,7 @@ def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(
     webhook = console.webhook(
         name="Own scheme", authentication={"method": "hmac", "provider": "generic", "secret": "generic"}
     )
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     console.page.get_by_label("Signature provider").select_option("custom")
     console.page.get_by_role("button", name=button).click()
     console.page.get_by_label("Where the signature is").fill("header:X-Own-Signature")

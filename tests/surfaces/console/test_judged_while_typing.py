@@ -78,7 +78,7 @@ def test_the_browser_judges_as_the_gateway_does(console: Console) -> None:
 def test_the_sender_that_is_chosen_is_the_one_that_is_meant(console: Console) -> None:
     page = console.page
     webhook = console.webhook(authentication={"method": "token", "token": "a token of the tests"})
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     page.get_by_text("Replace at once").click()
     page.get_by_label("New main secret").fill("short")
     sentence(page, "secret").to_have_text("Short enough to be guessed: 16 characters or more are safe.")
@@ -110,7 +110,7 @@ def test_a_key_is_tried_on_the_last_calls(console: Console) -> None:
     page = console.page
     webhook = console.webhook()
     assert console.call(webhook["url"], {"order": {"id": 7}}, X_Event_Id="evt_1")[0] == 200
-    console.open(f"/webhooks/{webhook['id']}/settings#repeats")
+    console.open(f"/webhooks/{webhook['id']}/settings#duplicates")
     tried = expect(page.locator("#tried-key"))
     key = page.get_by_label("Recognise a call by")
     for typed, message in (

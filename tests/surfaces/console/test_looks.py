@@ -84,9 +84,9 @@ def test_what_strangers_send_turns_and_hides_nothing(console: Console, webhook: 
     expect(page.locator(".tree .key .m[data-m='U+2066']")).to_have_count(1)
     page.get_by_role("link", name="Pretty").click()
     expect(page.locator(".sent pre")).to_contain_text('"\\u202egnp.exe"')
-    console.open(f"/webhooks/{hostile['id']}/settings#what-it-says")
+    console.open(f"/webhooks/{hostile['id']}/settings#mapping")
     expect(page.locator("#values").locator(marks)).to_have_count(1)
-    for path in (f"/calls?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/settings#what-it-says"):
+    for path in (f"/calls?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/settings#mapping"):
         console.open(path)
         assert "\u202e" not in page.locator("main").inner_text(), path
 
@@ -97,7 +97,7 @@ def test_a_value_of_a_megabyte_is_shown_by_its_beginning(console: Console, webho
     for path in (
         f"/calls/{call}",
         f"/calls/{call}/edit",
-        f"/webhooks/{large['id']}/settings#what-it-says",
+        f"/webhooks/{large['id']}/settings#mapping",
         f"/webhooks/{large['id']}/calls",
     ):
         visible = console.page.request.get(console.program.url + path)
@@ -174,8 +174,8 @@ def test_in_the_systems_own_colours_what_is_on_differs_from_what_is_off(
 ) -> None:
     page = console.page
     page.emulate_media(forced_colors="active")
-    console.open(f"/webhooks/{webhook['id']}/settings#repeats")
-    page.get_by_text("Who may call").last.click()
+    console.open(f"/webhooks/{webhook['id']}/settings#duplicates")
+    page.get_by_role("link", name="Authentication").click()
     page.get_by_text("Advanced settings").click()
     ground = "(one) => getComputedStyle(one).backgroundColor"
     one, other = (

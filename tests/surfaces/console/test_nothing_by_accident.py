@@ -167,7 +167,7 @@ def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> Non
         console.api.patch(f"webhooks/{webhook['id']}", {"schedule": {"every": every}})
         save("schedule", "form.card")
         assert console.settings_of(webhook)["schedule"]["every"] == every
-    console.open(f"/webhooks/{webhook['id']}/settings#keeping")
+    console.open(f"/webhooks/{webhook['id']}/settings#retention")
     console.page.get_by_label("Keep calls for days").fill("1.5")
     console.click("Save")
     expect(console.page.locator(".wrong").get_by_text("write a whole number", exact=False)).to_be_visible()
@@ -212,7 +212,7 @@ def test_leaving_a_form_that_is_not_saved_asks_first(console: Console) -> None:
 
 def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) -> None:
     webhook = console.webhook(name="Interrupted")
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     console.page.get_by_label("Static token").check()
     console.page.get_by_text("Advanced settings").click()
     console.page.get_by_label("Auth header name", exact=True).fill("X-Shop-Key")
@@ -238,7 +238,7 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
 
 def test_a_secret_is_not_lost_by_choosing_none(console: Console) -> None:
     webhook = console.webhook(name="Guarded", authentication={"method": "token", "token": "0123456789abcdef"})
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     console.page.locator("input[name=method][value=none]").check()
     console.page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
     console.click("Save")
@@ -254,7 +254,7 @@ def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_ba
     console: Console,
 ) -> None:
     webhook = console.webhook(name="Deleted meanwhile")
-    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
+    console.open(f"/webhooks/{webhook['id']}/settings#mapping")
     console.page.get_by_label("Field two").fill("customer.email")
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
     console.page.get_by_role("button", name="Save").click()
@@ -271,7 +271,7 @@ def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_ba
 
 def test_what_a_locked_database_kept_from_being_saved_stays_where_it_was_typed(console: Console) -> None:
     webhook = console.webhook(name="Locked")
-    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
+    console.open(f"/webhooks/{webhook['id']}/settings#mapping")
     console.page.get_by_label("Field two").fill("customer.email")
     reader = with_level(console.program, "read")
     assert reader.get("webhooks").status == 200

@@ -153,7 +153,7 @@ def test_saving_a_custom_scheme_unchanged_changes_nothing(console: Console) -> N
     how = {"method": "hmac", "provider": "custom", "secret": "a secret", "scheme": UNUSUAL}
     webhook = console.webhook(name="Unusual", authentication=how)
     before = webhook["authentication"]["scheme"]
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     console.save_as_it_is()
     assert console.settings_of(webhook)["authentication"]["scheme"] == before
 
@@ -164,7 +164,7 @@ def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(conso
     field = console.page.locator("[data-when='provider:stripe']").get_by_label("Valid for seconds")
 
     def saved(text: str | None) -> object:
-        console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+        console.open(f"/webhooks/{webhook['id']}/settings#authentication")
         if text is None:
             console.save_as_it_is()
         else:
@@ -174,7 +174,7 @@ def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(conso
 
     assert saved(None) == 60
     assert (saved("0"), saved(None), saved("7200"), saved("")) == (0, 0, 7200, None)
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     field.fill("an hour")
     console.click("Save")
     expect(field).to_have_attribute("aria-invalid", "true")
@@ -185,7 +185,7 @@ def test_a_custom_scheme_keeps_the_url_and_the_time_that_were_set_beside_it(cons
     how = {"method": "hmac", "provider": "custom", "secret": "a secret", "scheme": UNUSUAL}
     beside = {"publicUrl": "https://hooks.example.com/in", "toleranceSeconds": 45}
     webhook = console.webhook(name="Beside", authentication={**how, **beside})
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     expect(console.page.get_by_label("Valid for seconds").last).to_have_value("45")
     console.save_as_it_is()
     after = console.settings_of(webhook)["authentication"]
@@ -222,11 +222,11 @@ def test_a_custom_scheme_that_cannot_be_is_reported_beside_its_field_and_stays_t
 
 def test_messages_speak_in_the_units_of_the_page_and_cors_needs_a_site(console: Console) -> None:
     webhook = console.webhook(name="Units", cors={"enabled": True, "origins": ["https://a.example"]})
-    console.open(f"/webhooks/{webhook['id']}/settings#repeats")
+    console.open(f"/webhooks/{webhook['id']}/settings#duplicates")
     console.page.get_by_label("Window in hours").fill("169")
     console.click("Save")
     expect(console.page.locator(".wrong:visible")).to_contain_text("to 168")
-    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
     console.page.get_by_label("Which sites").fill("")
     console.click("Save")
     expect(console.page.get_by_text("Name the sites, one a line").first).to_be_visible()
@@ -586,7 +586,7 @@ def test_each_announced_secret_is_shown_with_where_it_came_from_and_taken_as_it_
     how = {"method": "hmac", "provider": "custom", "secret": "not known yet", "scheme": scheme}
     webhook = console.webhook(name="Announced", authentication=how)
     console.call(webhook["url"], b"{}", X_Hook_Secret="secret-of-the-sender")
-    page, tab = console.page, f"/webhooks/{webhook['id']}/settings#who-may-call"
+    page, tab = console.page, f"/webhooks/{webhook['id']}/settings#authentication"
     console.open(tab)
     expect(page.get_by_text("from 127.0.0.1")).to_have_count(1)
     expect(page.get_by_text("Callers have announced different ones")).to_have_count(0)

@@ -15,7 +15,7 @@ from postern.core.signatures.credential import Placement
 from postern.core.signatures.secret_form import SecretForm
 from postern.core.watch.alarms import ALARMS as ALARMS
 from postern.core.webhooks.conditions import Operator
-from postern.core.webhooks.settings import AlarmSettings, Method
+from postern.core.webhooks.settings import Method
 from postern.settings import EngineName
 from postern.usecases.alarms.incidents import sentence_of as sentence_of
 from postern.usecases.answers import as_json, as_plain
@@ -336,12 +336,6 @@ TOKEN_FORM = SecretForm(
     unlike="Short enough to be guessed: 16 characters or more are safe.",
 )
 """The rule by which a token is judged while it is typed."""
-
-
-def told_of(alarms: AlarmSettings) -> str:
-    of_calls = any(getattr(alarms, kind) for kind, alarm in ALARMS.items() if alarm.is_of_calls)
-    told = ["no call when one should come"] if alarms.rhythm else []
-    return ", ".join(told + ["what is rejected or fails"] * of_calls) or "nothing is told"
 
 
 def as_data(value: Any) -> str:

@@ -76,11 +76,12 @@ function reopen() {
 }
 
 function close() {
-  const list = document.querySelector(".calls-page.with-panel");
-  if (!list) return false;
-  list.classList.remove("with-panel");
-  list.querySelector("[data-panel]").replaceChildren();
-  history.replaceState(history.state, "", list.dataset.calls);
+  const panel = [...document.querySelectorAll("[data-panel]")].find((one) => one.children.length);
+  if (!panel) return false;
+  panel.replaceChildren();
+  const list = panel.closest(".calls-page");
+  list?.classList.remove("with-panel");
+  if (list) history.replaceState(history.state, "", list.dataset.calls);
   current()?.querySelector("a.opens").focus();
   return true;
 }
@@ -90,7 +91,7 @@ function close() {
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog:modal")) return;
   if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
-  if (!document.querySelector(".calls-page")) return;
+  if (!document.querySelector("[data-panel]")) return;
   const row = current() ?? document.activeElement.closest?.("table.calls tr");
   const deed = { j: () => step(row, 1), k: () => step(row, -1), x: () => mark(row), "?": () => document.getElementById("keys").showModal(), Escape: close }[event.key];
   if (deed && deed() !== false) event.preventDefault();

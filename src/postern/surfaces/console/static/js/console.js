@@ -36,6 +36,18 @@ for (const own of document.querySelectorAll("[data-address]")) {
 // A form with such a field is sent as soon as a value is chosen.
 document.addEventListener("change", (event) => event.target.matches("[data-submits]") && event.target.form.requestSubmit());
 
+// The index of a long page marks the part that is read.
+function follow() {
+  const links = [...document.querySelectorAll("[data-index] a")];
+  const top = (link) => document.getElementById(link.hash.slice(1))?.getBoundingClientRect().top;
+  const at = links.findLast((one) => top(one) < 120) ?? links[0];
+  for (const one of links) one === at ? one.setAttribute("aria-current", "true") : one.removeAttribute("aria-current");
+}
+if (document.querySelector("[data-index]")) {
+  addEventListener("scroll", follow, { passive: true });
+  follow();
+}
+
 // A part that an address names is open.
 const reveal = () => inSight(document.getElementById(location.hash.slice(1)));
 reveal();

@@ -5,13 +5,21 @@ const KEY = "postern-typed";
 const user = () => document.querySelector("[data-user]")?.dataset.user;
 
 const changed = new Set();
+const saved = new WeakMap(); // by control, where what its page came with is not what is saved
 let sent = [];
 
-// Something in it is not saved: it says so, and its bar comes into sight.
+// Something in it is not saved: it says so, and its bar comes into sight and counts.
 export function touched(form) {
   changed.add(form);
   form.dataset.changed = "";
+  const count = new Set([...form.elements].filter((one) => one.name && one.type !== "hidden" && now(one) !== before(one)).map((one) => one.name)).size;
+  for (const place of form.querySelectorAll("[data-count]")) place.textContent = count ? `${count} ${count === 1 ? "change" : "changes"}` : "";
 }
+
+const isChoice = (one) => ["checkbox", "radio"].includes(one.type);
+const now = (one) => (isChoice(one) ? one.checked : one.value);
+const asItCame = (one) => (isChoice(one) ? one.defaultChecked : one.options ? ([...one.options].find((each) => each.defaultSelected) ?? one.options[0])?.value : one.defaultValue);
+const before = (one) => (saved.has(one) ? saved.get(one) : asItCame(one));
 
 // It could not be sent: what was typed is still not saved.
 export const unsent = () => sent.forEach(touched);
@@ -35,19 +43,30 @@ export function guard() {
     changed.clear();
     const form = of(event);
     if (form) keep(form);
+    for (const one of form?.elements ?? []) if (!saved.has(one)) saved.set(one, asItCame(one));
   });
   // An answer in place: what was not saved stays so.
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", ({ detail }) => {
+    if (detail.ctx?.sourceElement?.matches("[data-discard]")) forget(document.getElementById("settings"));
     const wrong = document.querySelector("#settings [aria-invalid=true], #settings .wrong");
     const form = document.getElementById("settings");
     if (wrong && form) touched(form);
+    else if (form && !("changed" in form.dataset)) [...form.elements].forEach((one) => saved.delete(one));
     inSight(wrong);
+    if (form && detail.ctx?.sourceElement === form) wrong?.scrollIntoView({ block: "nearest" });
     if (document.querySelector("[data-unsaved]")) giveBack();
   });
   window.addEventListener("beforeunload", (event) => {
     if ([...changed].some((form) => form.isConnected)) event.preventDefault();
   });
   giveBack();
+}
+
+// Everything is as it is saved.
+function forget(form) {
+  form.reset();
+  changed.delete(form);
+  for (const one of form.querySelectorAll("select[data-decides], [data-decides]:checked")) one.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
 const isPlain = (one) => one.name && !one.disabled && !["password", "file", "submit", "button"].includes(one.type) && !one.closest("[data-secret], .slot:has([data-eye])");
@@ -95,12 +114,11 @@ function fillIn(form, typed) {
 
 // Controls that others depend on come before those, so that these are shown and enabled when it is their turn.
 function fill(form, { name, type, value, checked }) {
-  const isChoice = ["checkbox", "radio"].includes(type);
   for (const one of form.elements) {
-    if (one.name !== name || one.type !== type || one.disabled || (isChoice && one.value !== value)) continue;
-    if (isChoice ? one.checked !== checked : one.value !== value) inSight(one);
-    if (isChoice) one.checked = checked;
+    if (one.name !== name || one.type !== type || one.disabled || (isChoice(one) && one.value !== value)) continue;
+    if (isChoice(one) ? one.checked !== checked : one.value !== value) inSight(one);
+    if (isChoice(one)) one.checked = checked;
     else one.value = value;
-    if (!isChoice || checked) one.dispatchEvent(new Event("change", { bubbles: true }));
+    if (!isChoice(one) || checked) one.dispatchEvent(new Event("change", { bubbles: true }));
   }
 }

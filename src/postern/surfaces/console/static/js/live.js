@@ -3,6 +3,7 @@
 
 import { say } from "./copy.js";
 
+const DRAWER = matchMedia("(min-width: 85.001rem)"); // as in forms.css: it has a column of its own
 const MOST_ROWS = 100; // as in views/history/live.py
 const SAY_EVERY = 1000;
 const COUNT_EVERY = 10_000;
@@ -10,6 +11,7 @@ const COUNT_EVERY = 10_000;
 export function start(selector) {
   for (const feed of document.querySelectorAll(selector)) {
     const line = feed.closest("details");
+    if (line?.closest(".beside-settings") && DRAWER.matches) line.open = true;
     if (!line || line.open) new Feed(feed).open();
     // Beside a form the calls are one line, and nothing is asked for until somebody opens it.
     else line.addEventListener("toggle", () => new Feed(feed).open(), { once: true });

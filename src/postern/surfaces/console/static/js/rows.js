@@ -31,11 +31,12 @@ function follow() {
   const last = rows().at(-1);
   if (!part(last, "of").value || rows().length >= MOST) return;
   const next = last.cloneNode(true);
-  const renumbered = (text) => text.replace(/\.\d+\./, `.${rows().length}.`);
+  const renumbered = (text) => text.replace(/\.\d+\./g, `.${rows().length}.`);
   for (const wrong of next.querySelectorAll(".wrong")) wrong.remove();
+  for (const one of next.querySelectorAll("[id]")) one.id = renumbered(one.id);
+  for (const one of next.querySelectorAll("[aria-describedby]")) one.setAttribute("aria-describedby", renumbered(one.getAttribute("aria-describedby")));
   for (const field of next.querySelectorAll("[name]")) {
     field.name = renumbered(field.name);
-    if (field.id) field.id = renumbered(field.id);
     field.removeAttribute("aria-invalid");
     if (field.type === "checkbox") field.checked = false;
     else if (field.tagName === "SELECT") field.selectedIndex = 0;

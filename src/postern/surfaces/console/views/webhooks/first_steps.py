@@ -71,7 +71,7 @@ def _mapped(webhook: Webhook) -> FirstStep:
     title = "Values for the workflow are chosen"
     detail = f"{chosen} of 4." if chosen else "If you want any: every workflow gets the whole payload."
     link = "Change them" if chosen else "Choose what the workflow gets"
-    return FirstStep(title, chosen > 0, detail, f"/webhooks/{webhook.id}/settings?first#what-it-says", link)
+    return FirstStep(title, chosen > 0, detail, f"/webhooks/{webhook.id}/settings?first#mapping", link)
 
 
 async def hears(visit: Visit, webhook_id: str) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""A webhook's settings on one page: each section says what is set and opens; one form saves them all, in place."""
+"""A webhook's settings on one page: one form saves all sections, in place."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -33,17 +33,19 @@ from postern.usecases.webhooks.trying import TryConditionsRequest
 from postern.usecases.webhooks.views import Webhook, WithToken
 
 SECTIONS = {
-    "who-may-call": ("Who may call", ("authentication", "understood", "ipAllowlist", "cors")),
-    "what-it-says": ("What it says", ("fieldMapping", "arrays")),
-    "what-starts": ("What starts", ("conditions",)),
-    "what-the-caller-hears": ("What the caller hears", ("synchronousResponse", "acceptedAnswer")),
-    "repeats": ("Repeats", ("duplicateProtection", "sendAgain")),
-    "limits": ("Limits", ("payloadLimitBytes", "rateLimit")),
-    "keeping": ("Keeping", ("historyRetentionDays", "bodyRetentionDays", "filteredRetentionDays")),
-    "alarms": ("Alarms", ("alarms",)),
-    "name-and-tags": ("Name", ("name", "path", "onlyPath", "folder", "tags")),
+    "authentication": "Authentication",
+    "mapping": "Mapping",
+    "what-starts": "What starts",
+    "where-it-goes": "Where it goes",
+    "response": "Response",
+    "duplicates": "Duplicates",
+    "limits": "Limits",
+    "retention": "Retention",
+    "alarms": "Alarms",
+    "name-and-tags": "Name",
 }
-"""The title of each section, and the settings in it."""
+FIRST = ("authentication", "mapping", "where-it-goes", "response")
+"""Those that a new webhook is led to: the others have good defaults."""
 MOST_CHOICES = 100
 
 
@@ -68,20 +70,12 @@ async def show(
         scheme = scheme | {"toleranceSeconds": how["toleranceSeconds"]}  # it counts, whatever the scheme says
     is_in_url = isinstance(saved, WithToken) and saved.placement == "url"
     errors = messages_of(refused) if refused else {}
-    opened = {
-        place for place, (_, fields) in SECTIONS.items() if {one.split(".")[0] for one in errors} & {*fields}
-    }
-    if secrets or start or senders.awaited(webhook):
-        opened.add("who-may-call")
     if of := visit.query.get(
         "of", ""
     ):  # a value was chosen in a recorded call: a row that is saved with the form
         chosen = {"of": of, "is": "oneOf", "values": [visit.query.get("value", "")], "ignoreCase": False}
         form["conditions"] = [*form["conditions"], chosen]
-        opened.add("what-starts")
     more = await _proposed(visit, webhook.id, form)
-    if more["proposed"]:
-        opened.add("alarms")
     is_first = "first" in visit.query
     told: PageValues = {"notice": NOTICES[notice], "in_place": True} if notice else {}
     return tab(
@@ -90,8 +84,7 @@ async def show(
         webhook,
         status,
         form=form,
-        sections={place: title for place, (title, _) in SECTIONS.items()},
-        opened=opened | {"what-it-says", "what-the-caller-hears"} if is_first else opened,
+        sections={place: title for place, title in SECTIONS.items() if place in FIRST or not is_first},
         is_first=is_first,
         errors=errors,
         problem=problem_of(refused) if refused else None,

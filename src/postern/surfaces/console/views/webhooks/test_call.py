@@ -49,7 +49,7 @@ async def send(visit: Visit) -> Response:
         return visit.page("webhook/test_result.html", result=None, problem=problem_of(refused))
     if visit.wants_part:
         mapped = (await visit.ask(webhooks.show, webhook_id)).field_mapping.paths()
-        then = "" if mapped else f"/webhooks/{webhook_id}/settings?first#what-it-says"
+        then = "" if mapped else f"/webhooks/{webhook_id}/settings?first#mapping"
         return visit.page("webhook/test_result.html", result=result, then=then)
     if result.invocation_id is None:
         raise Refused("conflict", f"The call was answered {result.status} and not recorded: {result.detail}")

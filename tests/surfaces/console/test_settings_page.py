@@ -1,0 +1,101 @@
+"""A webhook's settings: one page with an index, a bar that counts what is not saved, and the calls as they come at the side."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from surfaces.console.conftest import Console, Outside
+
+PLACE = "one => one.getBoundingClientRect().top + scrollY"
+
+
+@pytest.fixture
+def webhook(outside: Outside) -> dict[str, Any]:
+    webhook = outside.webhook(name="Set", fieldMapping={"fieldOne": "order"})
+    outside.call(webhook["url"], {"order": 7})
+    return webhook
+
+
+@pytest.fixture
+def at(webhook: dict[str, Any]) -> str:
+    return f"/webhooks/{webhook['id']}/settings"
+
+
+def test_what_is_changed_is_counted_and_can_be_discarded(
+    console: Console, webhook: dict[str, Any], at: str
+) -> None:
+    page, bar = console.page, console.page.locator(".save-bar")
+    console.open(at)
+    expect(bar).to_be_hidden()
+    page.get_by_label("Folder").fill("Shops")
+    page.get_by_label("Window in hours").fill("999")
+    page.get_by_role("radio", name="Static token").check()
+    expect(bar.get_by_text("3 changes")).to_be_visible()
+    console.click("Save")  # refused: all is still to be saved
+    expect(bar).to_contain_text("Not saved")
+    page.get_by_label("Tags").fill("new")
+    expect(bar.get_by_text("4 changes")).to_be_visible()
+    console.click("Discard", "link")
+    expect(bar).to_be_hidden()
+    expect(page.get_by_label("Folder")).to_have_value("")
+    expect(page.get_by_label("Window in hours")).to_have_value("24")
+    expect(page.get_by_label("Where the token is sent")).to_be_hidden()
+    page.get_by_label("Tags").fill("one")
+    expect(bar.get_by_text("1 change", exact=True)).to_be_visible()
+    console.save()
+    expect(bar.get_by_text("1 change", exact=True)).to_be_hidden()
+    assert console.settings_of(webhook)["tags"] == ["one"]
+    page.reload()  # and nothing asks before
+
+
+def test_the_index_marks_where_one_is(console: Console, at: str) -> None:
+    console.open(at)
+    index = console.page.get_by_role("navigation", name="Settings")
+    titles = index.get_by_role("link").all_inner_texts()
+    assert titles == [
+        *("Authentication", "Mapping", "What starts", "Where it goes", "Response"),
+        *("Duplicates", "Limits", "Retention", "Alarms", "Name"),
+    ]
+    for title in ("Authentication", "Limits", "Name"):
+        index.get_by_role("link", name=title).click()
+        expect(index.locator("[aria-current]")).to_have_text(title)
+
+
+def test_help_stands_over_the_page_and_moves_nothing(console: Console, at: str) -> None:
+    console.open(at)
+    page = console.page
+    below = page.get_by_label("At once")
+    place = below.evaluate(PLACE)
+    expect(page.get_by_text("More is rejected with 429.")).to_be_hidden()
+    page.get_by_label("Calls a second").focus()
+    expect(page.get_by_text("More is rejected with 429.")).to_be_visible()
+    assert below.evaluate(PLACE) == place
+    assert console.violations() == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_call_that_comes_while_one_edits_opens_over_the_page_with_room(
+    console: Console, webhook: dict[str, Any], at: str, width: int
+) -> None:
+    page = console.page
+    page.set_viewport_size({"width": width, "height": 844})
+    console.open(at)
+    drawer = page.locator(".beside-settings")
+    if width < 1000:
+        drawer.locator("summary").first.click()
+    page.get_by_label("Folder").fill("Shops")
+    call = console.called(webhook["url"], {"order": 8})
+    drawer.locator(f"#call-{call} a.opens").click()
+    opened = page.locator("[data-panel]")
+    expect(opened.get_by_role("heading", level=1)).to_contain_text("8")
+    box = opened.bounding_box()
+    assert box is not None and box["y"] == 0 and box["width"] == min(960, width)
+    console.fits("an open call")
+    opened.get_by_label("Close").click()
+    expect(opened).to_be_empty()
+    expect(page.get_by_label("Folder")).to_have_value("Shops")
+    page.evaluate("onbeforeunload = null; document.getElementById('settings').reset()")
+    console.click("Discard", "link")
+    expect(page.locator(".save-bar")).to_be_hidden()
+    page.set_viewport_size({"width": 1280, "height": 800})
