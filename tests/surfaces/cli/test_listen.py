@@ -243,6 +243,14 @@ def heard_by(local: LocalProgram, url: str) -> list[str]:
     return local.ids()
 
 
+def test_a_filtered_call_is_started_by_hand_and_then_again(gateway: Program, tmp_path: Path) -> None:
+    rows = [{"of": "n", "is": "greater", "values": [1]}]
+    held_back = call(webhook(gateway, conditions=rows)["url"], b'{"n": 1}')
+    said = [typed(tmp_path, "replay", held_back, to=gateway).stdout for _ in range(2)]
+    assert said[0] == f"{held_back} was filtered. Its first start is queued.\n"
+    assert said[1].startswith(f"Replay 2 of {held_back} is queued.")
+
+
 def test_one_recorded_call_is_sent_to_a_local_program(
     gateway: Program, local: LocalProgram, tmp_path: Path
 ) -> None:
