@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+from functools import partial
 from uuid import UUID
 
 from _told import subject, told
@@ -15,18 +16,14 @@ MAY = ("--output-format", "json", "--allowedTools", "Read,Grep,Glob")
 
 @step
 def ask(session: str, text: str) -> str:
-    missing = ""
+    run = partial(subprocess.run, input=text, capture_output=True, text=True, cwd=os.environ["AGENT_FOLDER"])
     for begin in ("--resume", "--session-id"):
-        command = ("claude", "-p", TASK, *MAY, begin, session)
-        ran = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=1800, cwd=os.environ["AGENT_FOLDER"]
-        )
-        if ran.returncode == 0:
-            return ran.stdout
-        missing = ran.stderr
-        if "No conversation found" not in missing:
+        ran = run(("claude", "-p", TASK, *MAY, begin, session), timeout=1800)
+        if "No conversation found" not in ran.stderr:
             break
-    raise RuntimeError(missing[-500:])
+    if ran.returncode != 0:
+        raise RuntimeError(ran.stderr[-500:])
+    return str(ran.stdout)
 
 
 @workflow(at_once=1)

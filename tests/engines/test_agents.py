@@ -269,4 +269,4 @@ def test_each_takes_few_lines() -> None:
 
     assert lines("webhooks.yaml") <= 40
     for file in EXAMPLES.glob("[a-z]*.py"):
-        assert lines(file.name) + lines("_told.py") <= 50, file
+        assert lines(file.name) + lines("_told.py") <= 40, file
