@@ -77,6 +77,7 @@ WEBHOOK_SETTINGS: list[tuple[str, type[webhook_settings.Setting], str]] = [
     ("Synchronous response", webhook_settings.SynchronousResponse, "synchronousResponse."),
     ("Answer to accepted calls", webhook_settings.AcceptedAnswer, "acceptedAnswer."),
     ("Conditions", webhook_settings.ConditionRow, "conditions."),
+    ("Target", webhook_settings.TargetSetting, "target."),
     ("Duplicate protection", webhook_settings.DuplicateProtection, "duplicateProtection."),
     ("CORS", webhook_settings.CorsSetting, "cors."),
     ("Rate limit", webhook_settings.RateLimit, "rateLimit."),

@@ -45,6 +45,8 @@ HARMLESS = {
     "Response.headers": "said to whoever called",
     "ResponseAction.headers": "said to whoever called",
     "ScheduleSetting.headers": "names",
+    "TargetSetting.headers": "names",
+    "Original.headers": "masked before they are kept",
     "SampleCall.headers": "of an example",
     "SendAgain.token": "which one it has to be",
     **dict.fromkeys(

@@ -112,7 +112,7 @@ class World:
         self, seed: int, clock: OneClock, houses: "list[House]", again: Callable[[int], Awaitable[House]]
     ) -> None:
         self.chance, self.clock, self.houses, self._again = Random(seed), clock, houses, again
-        self.engine = EndingEngine(clock)
+        self.engine, self.target = EndingEngine(clock), NotingEngine()
         self.sent: list[Sent] = []
         self.broken: list[str] = []
         self.done: list[str] = []
@@ -133,6 +133,7 @@ class World:
         self.signed = await house.webhook(name="Signed", authentication=signs, **mapped)
         concerns: Any = [{"of": "it", "is": "notOneOf", "values": ["concerns nobody"]}]
         self.choosy = await house.webhook(name="Choosy", conditions=concerns, **mapped)
+        self.aimed = await house.webhook(name="Aimed", target={"url": "https://erp.example/in"}, **mapped)
         await self._tell_all()
 
     async def happens(self, count: int, steps: tuple[float, ...]) -> None:
@@ -151,8 +152,9 @@ class World:
             await self._tell_all()
 
     async def _call(self, house: House) -> None:
-        webhook = self.chance.choice([self.plain, self.guarded, self.signed, self.choosy])
-        what = b'"fails"' if self.chance.random() < 0.3 else b'"goes well"'
+        webhook = self.chance.choice([self.plain, self.guarded, self.signed, self.choosy, self.aimed])
+        fails = webhook is not self.aimed and self.chance.random() < 0.3  # a target tells of no ends
+        what = b'"fails"' if fails else b'"goes well"'
         if webhook is self.choosy and self.chance.random() < 0.5:
             what = b'"concerns nobody"'
         await self._send(house, self._event(webhook, what))
@@ -232,8 +234,9 @@ class World:
         await replays.begin(house.gateway, OWNER, plan.id)
 
     async def _engine_away(self, _house: House) -> None:
-        self.engine.down = not self.engine.down
-        self.done.append(f"engine {'away' if self.engine.down else 'there'}")
+        one = self.chance.choice([self.engine, self.target])
+        one.down = not one.down
+        self.done.append(f"{'engine' if one is self.engine else 'target'} {'away' if one.down else 'there'}")
 
     async def _trouble(self, _house: House) -> None:
         """One commit of the next that happens is refused, or made and its answer lost."""
@@ -266,6 +269,7 @@ class World:
     def _move_in(self, place: int) -> None:
         house = self.houses[place]
         house.gateway.engine = house.engine = self.engine
+        house.gateway.outbound.target = lambda *_: self.target
         house.dispatcher = Dispatcher(house.gateway)
         house.loops = [  # type: ignore[attr-defined]
             ClockWatch(house.gateway), AlarmLoop(house.gateway), RetentionLoop(house.gateway), Replayer(house.gateway),
@@ -295,6 +299,9 @@ class World:
         for loop in house.loops:  # type: ignore[attr-defined]
             await loop.round()
         await house.deliver()
+        lane = Dispatcher(house.gateway, self.aimed.id)
+        while await lane.round():
+            await lane.finish()
         await self._write_ends(house)
         while await findable.step(house.gateway):
             pass
@@ -309,7 +316,7 @@ class World:
 
     async def ends(self) -> None:
         """Everything is there again, and the clock stays as it is: whatever waits is started, and every end is known."""
-        house, self.engine.down = self.houses[0], False
+        house, self.engine.down, self.target.down = self.houses[0], False, False
         for one in self.houses:
             await self._rounds(one)
         await self._secret(house, RIGHT)
@@ -333,7 +340,15 @@ class World:
         stories = [await house.story(one) for one in await self._all(house, {})]
         deliveries = [one for story in stories for one in story.deliveries]
         for sent in self.sent:
-            keys = [key for key, trigger in self.engine.started.items() if trigger.payload == sent.body]
+            keys, others = (
+                [key for key, trigger in one.started.items() if trigger.payload == sent.body]
+                for one in sorted(
+                    [self.engine, self.target],
+                    key=lambda one: (one is self.engine) is (sent.webhook is self.aimed),
+                )
+            )
+            if others:
+                wrong.append(f"{sent.body!r} went where it does not go")
             if sent.is_held_back:
                 if len(keys) > sent.asked_again * max(1, len(sent.ids)):
                     wrong.append(f"{sent.body!r} was held back, and started {len(keys)} times")
@@ -357,7 +372,7 @@ class World:
         ended = await house.history(status="failed")
         given_up = [one.id for one in ended if "given up after 3 days" in (one.error or "")]
         ids = [one for sent in good if not sent.is_held_back for one in sent.ids]
-        completed = [one for one in ids if one not in given_up]
+        completed = [one for one in ids if one not in given_up and one not in self._ids_of(self.aimed)]
         filtered = [one for sent in good if sent.is_held_back and not sent.asked_again for one in sent.ids]
         until = {"until": f"{self.clock():.3f}"}
         for asked, ids in (
@@ -367,7 +382,7 @@ class World:
             ({"status": "failed"}, failed),
             ({"status": "filtered"}, filtered),
             (until | {"status": "completed"}, completed),
-            *(({"webhook_id": one.id, **until}, self._ids_of(one)) for one in (self.plain, self.guarded, self.signed, self.choosy)),
+            *(({"webhook_id": one.id, **until}, self._ids_of(one)) for one in (self.plain, self.guarded, self.signed, self.choosy, self.aimed)),
             *(({"value": sent.event}, sent.ids) for sent in self.sent),
         ):  # fmt: skip
             found = await self._all(house, asked)

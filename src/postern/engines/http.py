@@ -48,6 +48,11 @@ class HttpEngine(EngineOverHttp):
     """``inline``: the engine's HTTP response is the workflow's answer to a synchronous call."""
 
     name = "http"
+    whom = "the engine"
+    answers_later: int | None = 202
+    """The status that says that the answer comes later, through the slot."""
+    has_it: int | None = 409
+    """The status that says that it has this Idempotency-Key already."""
 
     def __init__(
         self,
@@ -88,7 +93,7 @@ class HttpEngine(EngineOverHttp):
         try:
             return replace(exchange.result(), at=asked_at)
         except FetchFailed as failed:
-            raise _unavailable(failed, self._secrets) from failed
+            raise _unavailable(failed, self._secrets, self.whom) from failed
 
     async def _exchange(self, trigger: Trigger, timeout: float, waits: bool) -> Started:
         """Raises ``FetchFailed`` where not even a status came back."""
@@ -108,7 +113,7 @@ class HttpEngine(EngineOverHttp):
     async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
         body = msgspec.json.encode({**document(trigger), "end": end})
-        headers = self._request_headers(trigger.key, body, int(time.time())) | trigger.tracing
+        headers = self._request_headers(trigger, body, int(time.time())) | trigger.tracing
         return await self._fetch(body, headers, LARGEST_RESPONSE, timeout=timeout)
 
     def _keep(self, key: str, exchange: asyncio.Task[Started]) -> None:
@@ -123,9 +128,13 @@ class HttpEngine(EngineOverHttp):
 
         exchange.add_done_callback(over)
 
-    def _request_headers(self, key: str, body: bytes, now: int) -> dict[str, str]:
+    def _own_headers(self, trigger: Trigger) -> dict[str, str]:
+        return self._headers
+
+    def _request_headers(self, trigger: Trigger, body: bytes, now: int) -> dict[str, str]:
+        key = trigger.key
         headers = {
-            **self._headers,
+            **self._own_headers(trigger),
             "Content-Type": "application/json",
             "Idempotency-Key": key,
             "webhook-id": key,
@@ -138,8 +147,7 @@ class HttpEngine(EngineOverHttp):
     def _settled(self, fetched: Fetched, unread: str, trigger: Trigger, waits: bool) -> Started:
         """``unread``: why there is no more of the answer than its status."""
         if 200 <= fetched.status < 300:
-            # 202 says that the answer comes later, through the slot.
-            if not waits or fetched.status == 202:
+            if not waits or fetched.status == self.answers_later:
                 return Started(1)
             if unread:
                 return Started(1, failed=f"the workflow's answer cannot be sent: {unread}")
@@ -147,12 +155,12 @@ class HttpEngine(EngineOverHttp):
                 return Started(1, answer=_inline_answer(fetched))
             except InvalidResponse as error:
                 return Started(1, failed=f"the workflow's answer cannot be sent: {error}")
-        if fetched.status == 409:
-            return Started(1)  # it has this Idempotency-Key already
+        if fetched.status == self.has_it:
+            return Started(1)
         slots = [slot for slot in (trigger.response, trigger.end) if slot is not None]
         secrets = [*self._secrets, *(slot.token for slot in slots)]
         said = f"; {_masked(unread, secrets)}" if unread else _excerpt(fetched, secrets)
-        detail = f"the engine answered {fetched.status}{said}"
+        detail = f"{self.whom} answered {fetched.status}{said}"
         if fetched.status == 500 and waits:
             return Started(1, failed=detail)
         if fetched.status in _TRY_AGAIN:
@@ -237,14 +245,14 @@ def _masked(text: str, secrets: list[str]) -> str:
     return text
 
 
-def _unavailable(failed: FetchFailed, secrets: list[str]) -> EngineUnavailable:
+def _unavailable(failed: FetchFailed, secrets: list[str], whom: str) -> EngineUnavailable:
     """Wrong settings included: while the operator puts them right, nothing is lost."""
     # A reply that is not HTTP is quoted, and may be the request that is sent back.
     detail = _masked(failed.detail, secrets)
     if failed.reason_code == "no_room":
         return EngineUnavailable(detail)
     if failed.reason_code == "timeout":
-        return EngineUnavailable(f"the engine did not answer in time: {detail}")
+        return EngineUnavailable(f"{whom} did not answer in time: {detail}")
     if failed.reason_code in _NEVER_REACHED:
-        return EngineUnavailable(f"the engine cannot be reached: {detail}")
-    return EngineUnavailable(f"the engine's answer cannot be read: {detail}")
+        return EngineUnavailable(f"{whom} cannot be reached: {detail}")
+    return EngineUnavailable(f"{whom}'s answer cannot be read: {detail}")

@@ -49,6 +49,7 @@ from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.engines import make_engine, open_engine
 from postern.wiring.starting import CannotStart, ends_at_ctrl_c
+from postern.wiring.targets import Targets
 from postern.workflows.load import Loaded, load
 
 MOUNTS = Path("/proc/self/mounts")
@@ -86,6 +87,7 @@ class Outside:
         self._base_url = base_url
         self._fetcher = Fetcher(allowed_ranges=allowed)
         self._own = Fetcher(allowed_ranges=ANYWHERE)
+        self.targets = Targets(allowed)
         self._guard, self._mail_server = Guard(allowed), mail_server
         self.fetch, self.prepare_own = self._fetcher.fetch, self._own.prepare
         # Where it leads, a sender's key set does not send anybody on.
@@ -108,6 +110,7 @@ class Outside:
             await send_mail(self._guard, self._mail_server, recipients, subject, text, key)
 
     async def aclose(self) -> None:
+        await self.targets.aclose()
         await self._fetcher.aclose()
         await self._own.aclose()
 
@@ -216,6 +219,7 @@ def _assembled(
         workflow_files=WorkflowFiles(workflows if settings.engine == "embedded" else None, known_workflows),
         outbound=Outbound(
             outside.fetch,
+            outside.targets.of,
             settings.outbound_allowed if serving_on else None,
             outside.call_own,
             outside.prepare_own,

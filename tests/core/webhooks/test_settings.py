@@ -116,6 +116,7 @@ def test_released_defaults_stay_as_they_are() -> None:
         "fieldMapping": {"fieldOne": None, "fieldTwo": None, "fieldThree": None, "fieldFour": None},
         "synchronousResponse": {"enabled": False, "timeoutSeconds": None},
         "conditions": [],
+        "target": None,
         "duplicateProtection": {"enabled": False, "key": None, "windowSeconds": 86400},
         "cors": {"enabled": False, "origins": []},
         "ipAllowlist": [],

@@ -161,3 +161,13 @@ async def test_where_a_delivery_waits_follows_its_webhooks_setting(desk: Desk, e
     await dispatcher.finish()
     assert (list(await desk.store.deliveries.lanes()), dispatcher._unavailable) == ([webhook], False)
     assert desk.gateway.runtime.engine.away is None
+
+
+async def test_a_process_that_cannot_start_what_waits_in_a_lane_leaves_it_to_others(
+    desk: Desk, engine: Partly
+) -> None:
+    webhook, gone = await with_lane(desk), "wh_gone"
+    lanes = Lanes(desk.gateway)
+    assert [lanes._has_receiver(one) for one in (webhook, gone)] == [True, True]
+    desk.gateway.engine = None
+    assert [lanes._has_receiver(one) for one in (webhook, gone)] == [False, True]

@@ -48,6 +48,15 @@ class EndSlot:
     token: str = field(repr=False)
 
 
+class Original(Struct, frozen=True):
+    """A call as it came, as far as it is sent on."""
+
+    method: str
+    query: bytes
+    headers: dict[str, str]
+    body: bytes
+
+
 class Trigger(Struct, frozen=True):
     """The trigger and its delivery, as the engine gets them. Starting the same ``key``, the delivery's, twice starts once."""
 
@@ -61,6 +70,8 @@ class Trigger(Struct, frozen=True):
     end: EndSlot | None = None
     """None if the engine tells by itself how runs end."""
     traceparent: str = ""
+    original: Original | None = None
+    """The call as it came, where that is to be sent."""
 
     @property
     def tracing(self) -> dict[str, str]:

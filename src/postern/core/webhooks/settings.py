@@ -32,6 +32,7 @@ from postern.core.webhooks.conditions import (
 from postern.core.webhooks.grouping import LONGEST_FOLDER, folder_of
 
 Method = Literal["none", "token", "hmac"]
+Forward = Literal["trigger", "original"]
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -217,6 +218,18 @@ class AlarmSettings(Setting, frozen=True):
     rhythm: RhythmSetting | None = None
 
 
+class TargetSetting(Setting, frozen=True):
+    """Where accepted calls go instead of the gateway's engine. ``forward``: trigger, as to an engine over HTTP, or original, the
+    call as it came. A header's value is a secret, and may hold {fieldOne} to {fieldFour}, {webhookId} and {invocationId}."""
+
+    secrets = {"headers": "target:", "signingSecret": "targetKey"}
+    url: Annotated[str, Bounds(check=without(bounds.source_problem))]
+    forward: Forward = "trigger"
+    headers: list[str] = []
+    """The names; the values are secrets."""
+    timeout_seconds: Annotated[float, Bounds(ge=1, le=15)] = 10.0
+
+
 class SendAgainSetting(Setting, frozen=True):
     """The account at the sender that is asked for what it did not deliver. Its token is a secret."""
 
@@ -256,6 +269,7 @@ class WebhookSettings(Setting, frozen=True):
         ),
         Bounds(max_length=MOST_ROWS),
     ] = []
+    target: TargetSetting | None = None
     duplicate_protection: DuplicateProtection = DuplicateProtection()
     cors: CorsSetting = CorsSetting()
     ip_allowlist: Annotated[

@@ -15,6 +15,7 @@ from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
 from postern.core.webhooks.conditions import Conditions
 from postern.core.webhooks.settings import AcceptedAnswer, AlarmSettings
+from postern.core.webhooks.target import OwnTarget
 
 
 class DuplicateKey(Struct, frozen=True):
@@ -72,6 +73,7 @@ class Webhook:
     answer_timeout: float | None = None
     """Seconds that a caller waits for the workflow's answer; None if the webhook answers at once."""
     held: bool = False
+    target: OwnTarget | None = None
     lane: str = ""
     """The lane of a delivery that is made now."""
     takes: TakenBodies = PLAIN

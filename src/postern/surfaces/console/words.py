@@ -15,7 +15,7 @@ from postern.core.signatures.credential import Placement
 from postern.core.signatures.secret_form import SecretForm
 from postern.core.watch.alarms import ALARMS as ALARMS
 from postern.core.webhooks.conditions import Operator
-from postern.core.webhooks.settings import Method
+from postern.core.webhooks.settings import Forward, Method
 from postern.settings import EngineName
 from postern.usecases.alarms.incidents import sentence_of as sentence_of
 from postern.usecases.answers import as_json, as_plain
@@ -38,6 +38,10 @@ STATUS_WORDS: dict[Status, tuple[str, str]] = {
 }
 """The word and the tone of each status."""
 
+FORWARD: dict[Forward, str] = {
+    "trigger": "the trigger, as an engine over HTTP does",
+    "original": "the call as it came",
+}
 OPERATORS: dict[Operator, str] = {
     "oneOf": "is one of",
     "notOneOf": "is not one of",

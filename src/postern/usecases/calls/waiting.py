@@ -9,7 +9,7 @@ from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavaila
 from postern.core.history.invocation import Delivery, StoreUnavailable
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import log
-from postern.usecases.deliveries.starting import start_delivery, take_answer
+from postern.usecases.deliveries.starting import receiver_of, start_delivery, take_answer
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.gateway import Gateway
 
@@ -18,11 +18,12 @@ CODE_OF_END = {"completed": "completed", "failed": "workflow_failed"}
 
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> CallerAnswer:
-    if gateway.engine is None:
+    engine = receiver_of(gateway, delivery)
+    if engine is None:
         return await wait(gateway, delivery, None)
     # In the background: a start that is under way when the caller's time is over must still be written down.
     start = gateway.runtime.background(start_delivery(gateway, delivery, payload))
-    ended = gateway.runtime.background(_ended(gateway, gateway.engine, delivery, start))
+    ended = gateway.runtime.background(_ended(gateway, engine, delivery, start))
     try:
         return await wait(gateway, delivery, ended)
     finally:

@@ -273,8 +273,13 @@ class Lanes:
             due |= {lane for lane, next_at in waiting.items() if next_at <= now}
         for lane in due:
             runtime.lane(lane).due.set()
-            if lane not in self._running:
+            if lane not in self._running and self._has_receiver(lane):
                 self._begin(lane)
+
+    def _has_receiver(self, lane: str) -> bool:
+        webhook = self._gateway.runtime.directory.by_id(lane)
+        # Where the webhook is not served any more, what waits is tried too, and given up in the end.
+        return self._gateway.engine is not None or webhook is None or webhook.target is not None
 
     def _begin(self, lane: str) -> None:
         dispatcher = Dispatcher(self._gateway, lane)
@@ -287,7 +292,7 @@ class Lanes:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a lane has ended", lane=lane, exc_info=error)
         if self._gateway.runtime.lane(lane).due.is_set() and not self._loop.stopping:
-            self._begin(lane)  # it became due while the last round ended
+            self._gateway.runtime.starts_due(lane)  # it became so while the last round ended
 
 
 async def measure(gateway: Gateway) -> None:

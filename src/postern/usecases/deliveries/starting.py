@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import (
@@ -10,11 +11,13 @@ from postern.core.deliveries.delivery import (
     End,
     EngineRejected,
     EngineUnavailable,
+    Original,
     Started,
     Trigger,
     wait_before_retry,
 )
-from postern.core.history.invocation import Delivery, StoreUnavailable
+from postern.core.history.invocation import NO_PAYLOAD, Delivery, StoreUnavailable
+from postern.core.webhooks.target import original_of
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers, counter_of_starts
 from postern.usecases.ports import Engine
@@ -33,14 +36,19 @@ ONE_ALONE = 600.0
 
 async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
     """Raises what the engine has raised, after writing it down."""
-    engine = gateway.engine
-    assert engine is not None
-    webhook = gateway.runtime.directory.by_id(delivery.webhook_id)
+    engine, webhook = receiver_of(gateway, delivery), gateway.runtime.directory.by_id(delivery.webhook_id)
     if webhook is not None:
         delivery.lane = webhook.lane  # where it waits from now on, as its webhook is set now
+    if engine is None:
+        trouble = EngineUnavailable("this gateway has no engine" if webhook else "its webhook is not served")
+        await _taken_later(gateway, delivery, trouble)
+        raise trouble
     began = time.perf_counter()
     try:
-        started = await _ask(gateway, engine, delivery, payload)
+        target, original = webhook.target if webhook is not None else None, None
+        if target is not None and target.forward == "original":
+            original = await _as_it_came(gateway, delivery.invocation_id)
+        started = await _ask(gateway, engine, delivery, payload, original)
     except EngineUnavailable as trouble:
         counter_of_starts(engine.name, "unavailable").inc()
         await _taken_later(gateway, delivery, trouble)
@@ -58,8 +66,34 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     return started
 
 
-async def _ask(gateway: Gateway, engine: Engine, delivery: Delivery, payload: bytes) -> Started:
+def receiver_of(gateway: Gateway, delivery: Delivery) -> Engine | None:
+    """Finds what takes a webhook's deliveries: its own target, or the engine. None: this process has none, or the webhook is gone and
+    had a lane of its own."""
+    directory = gateway.runtime.directory
+    webhook = directory.by_id(delivery.webhook_id)
+    if webhook is None or webhook.target is None:
+        return gateway.engine if webhook is not None or not delivery.lane else None
+    if gateway.outbound.target is None:
+        return None
+    return gateway.outbound.target(webhook.id, webhook.target, directory.by_id)
+
+
+async def _as_it_came(gateway: Gateway, invocation_id: str) -> Original:
+    story = await gateway.store.history.get(invocation_id)
+    if story is None or story.invocation.body is None:
+        raise EngineRejected(NO_PAYLOAD)
+    call, body = story.invocation, story.invocation.body
+    return original_of(call.method, call.query, call.header_pairs, body)
+
+
+async def _ask(
+    gateway: Gateway, engine: Engine, delivery: Delivery, payload: bytes, original: Original | None
+) -> Started:
     site, invocation_id, key = gateway.site, delivery.invocation_id, delivery.key
+    if (
+        engine is not gateway.engine
+    ):  # a target may be anywhere, also where the embedded engine is on this machine
+        site = replace(site, callback_url=site.base_url)
     slot = None
     if delivery.deadline is not None:
         slot = site.response_slot(invocation_id, key, delivery.deadline)
@@ -73,6 +107,7 @@ async def _ask(gateway: Gateway, engine: Engine, delivery: Delivery, payload: by
         slot,
         end_slot,
         delivery.traceparent,
+        original,
     )
     try:
         async with asyncio.timeout(START_TIMEOUT):

@@ -13,6 +13,7 @@ from postern.core.operations.retention import RetentionPolicy
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.problems import Refused
 from postern.core.watch.alarms import AlarmPolicy
+from postern.core.webhooks.target import OwnTarget
 from postern.stores.store import Store
 from postern.usecases.ports import Engine, Fetch
 from postern.usecases.runtime.process import Runtime
@@ -38,6 +39,8 @@ class Outbound:
     """Requests that the gateway makes: for schedules and test calls, and to tell of incidents."""
 
     fetch: Fetch | None = None
+    target: Callable[[str, OwnTarget, Callable[[str], object]], Engine] | None = None
+    """A webhook's own target, by the webhook's id."""
     allowed: Allowlist | None = None
     """The private addresses that were opened; None in a process that does not fetch by itself."""
     call_own: Callable[[str, Mapping[str, str], bytes, float], Awaitable[Fetched]] | None = None

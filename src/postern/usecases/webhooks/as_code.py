@@ -15,6 +15,7 @@ from postern.core.problems import Refused
 from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.settings import without_defaults
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
+from postern.core.webhooks.target import is_variable
 from postern.usecases.access.audit import webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import save
@@ -27,7 +28,7 @@ from postern.usecases.webhooks.file.planning import (
     planned,
 )
 from postern.usecases.webhooks.file.references import SecretOf
-from postern.usecases.webhooks.requests import SECRETS, SEND_AGAIN
+from postern.usecases.webhooks.requests import SECRETS, SEND_AGAIN, TARGET_PREFIX
 from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Named, SettingChange
 
 
@@ -148,6 +149,13 @@ def _written(webhook: StoredWebhook, taken: set[str]) -> Document:
         settings["schedule"]["headers"] = {
             name: {"env": _variable(webhook, f"HEADER_{name}", taken)}
             for name in webhook.settings.schedule.headers
+        }
+    if (target := webhook.settings.target) is not None:
+        settings["target"]["signingSecret"] = {"env": _variable(webhook, "TARGET_KEY", taken)}
+        values = {one: webhook.secrets[TARGET_PREFIX + one.lower()].value.decode() for one in target.headers}
+        settings["target"]["headers"] = {
+            name: value if is_variable(value) else {"env": _variable(webhook, f"TARGET_{name}", taken)}
+            for name, value in values.items()
         }
     if SEND_AGAIN in webhook.secrets:
         settings["sendAgain"]["token"] = {"env": _variable(webhook, "SEND_AGAIN_TOKEN", taken)}

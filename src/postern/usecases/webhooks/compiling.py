@@ -20,9 +20,11 @@ from postern.core.webhooks.settings import (
     NoAuthentication,
     Resolved,
     SignatureAuthentication,
+    TargetSetting,
     WebhookSettings,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
+from postern.core.webhooks.target import OwnTarget
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 from postern.usecases.webhooks.resolving import scheme_of
 
@@ -54,6 +56,8 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         allowlist=Allowlist.parse(settings.ip_allowlist) if settings.ip_allowlist else None,
         handshake=_handshake(settings.handshake, credential, stored.secrets),
         cors=Cors(tuple(settings.cors.origins)) if settings.cors.enabled else None,
+        target=target_of(settings.target, stored.secrets),
+        lane=stored.id if settings.target is not None else "",
         conditions=conditions_of(settings.conditions, mask, provider),
         duplicates=_duplicates(settings.duplicate_protection),
         payload_limit=settings.payload_limit_bytes,
@@ -67,6 +71,16 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         method=how.method,
         provider=provider,
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
+    )
+
+
+def target_of(setting: TargetSetting | None, secrets: dict[str, StoredSecret]) -> OwnTarget | None:
+    if setting is None:
+        return None
+    prefix, key = setting.secrets["headers"], setting.secrets["signingSecret"]
+    headers = tuple((name, secrets[prefix + name.lower()].value.decode()) for name in setting.headers)
+    return OwnTarget(
+        setting.url, setting.forward, headers, setting.timeout_seconds, secrets[key].value.decode()
     )
 
 

@@ -16,6 +16,7 @@ from postern.core.webhooks.settings import (
     Resolved,
     ScheduleSetting,
     SendAgainSetting,
+    TargetSetting,
     WebhookSettings,
     as_document,
 )
@@ -30,6 +31,8 @@ from postern.usecases.webhooks.requests import (
     SECRET_PREFIX,
     SECRETS,
     SEND_AGAIN,
+    TARGET_KEY,
+    TARGET_PREFIX,
     Generate,
     SignatureAuthentication,
     WebhookRequest,
@@ -38,6 +41,10 @@ from postern.usecases.webhooks.resolving import resolved
 
 TAKES_OURS = ("generic", "custom", "standardwebhooks")
 """These sign with a secret that is made here. Every other sender makes its own, and a generated one stands in for it."""
+
+
+NOT_OF_THE_SENDER = (SECRET_PREFIX, TARGET_PREFIX, TARGET_KEY)
+"""So begin the fields of secrets that stay when another sender calls."""
 
 
 def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
@@ -105,18 +112,25 @@ def replaced(
     keeps = _same_sender(webhook.settings.authentication, how)
     changes |= {field: None for name, field in SECRETS[how.method].items() if name in removed}
     if not keeps:
-        own = [field for field in webhook.secret_fields if not field.startswith(SECRET_PREFIX)]
+        own = [field for field in webhook.secret_fields if not field.startswith(NOT_OF_THE_SENDER)]
         changes = {**dict.fromkeys(own), **changes}
     if changes.get("main") and ANNOUNCED in webhook.secret_fields:
         changes[ANNOUNCED] = None  # it is decided which one is the sender's
     brought = {field for field, value in changes.items() if value}
     wrong: list[FieldError] = []
-    changes |= _header_changes(settings.schedule, brought, webhook, wrong)
+    saved_settings = webhook.settings
+    for place, prefix in (("schedule", SECRET_PREFIX), ("target", TARGET_PREFIX)):
+        now, before = getattr(settings, place), getattr(saved_settings, place)
+        changes |= _header_changes(place, prefix, now, before, brought, webhook, wrong)
+        _check_address(gateway.outbound.allowed, place, now, before, wrong)
+    if settings.target is None:
+        changes |= {TARGET_KEY: None} if TARGET_KEY in webhook.secret_fields else {}
+    elif TARGET_KEY not in webhook.secret_fields | brought:
+        changes[TARGET_KEY] = new_signing_secret().encode()
     changes |= _token_change(settings.send_again, brought, webhook, wrong)
     if how.method != "none" and "main" not in (webhook.secret_fields - changes.keys() | brought):
         field = "authentication.token" if how.method == "token" else "authentication.secret"
         wrong.append(FieldError(field, NO_SECRET))
-    _check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule, wrong)
     asked, saved = request.authentication, webhook.resolved if keeps else None
     judged_by = Resolved()
     try:
@@ -144,8 +158,9 @@ def compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhoo
 def _as_request(webhook: StoredWebhook) -> Document:
     """The settings as a request would ask for them, without the secrets."""
     asked = {**as_document(webhook.settings), "enabled": webhook.enabled}
-    if webhook.settings.schedule is not None:
-        asked["schedule"]["headers"] = dict.fromkeys(webhook.settings.schedule.headers)
+    for place in ("schedule", "target"):
+        if asked[place] is not None:
+            asked[place]["headers"] = dict.fromkeys(asked[place]["headers"])
     return asked
 
 
@@ -169,7 +184,7 @@ def generated(method: str, provider: str, scheme: Document | None) -> str | None
 
 
 def _generated(authentication: Authentication, field: str) -> str:
-    if field == "verifyToken":
+    if field in ("verifyToken", TARGET_KEY):
         return new_signing_secret()
     provider, scheme = (
         ("", None) if authentication.method != "hmac" else (authentication.provider, authentication.scheme)
@@ -198,34 +213,40 @@ def _merged(target: Any, patch: Any) -> Any:
 
 def _check_address(
     opened: Allowlist | None,
-    schedule: ScheduleSetting | None,
-    before: ScheduleSetting | None,
+    place: str,
+    setting: ScheduleSetting | TargetSetting | None,
+    before: ScheduleSetting | TargetSetting | None,
     wrong: list[FieldError],
 ) -> None:
-    """Refuses a new URL with a private address, from which nothing is fetched. A name is judged at each fetch. ``opened`` is
-    None in a process that does not fetch and so cannot know."""
-    if opened is None or schedule is None or (before is not None and schedule.url == before.url):
+    """Refuses a new URL with a private address, to which nothing is sent. A name is judged at each request. ``opened`` is
+    None in a process that requests nothing and so cannot know."""
+    if opened is None or setting is None or (before is not None and setting.url == before.url):
         return
-    host = urlsplit(schedule.url).hostname or ""
+    host = urlsplit(setting.url).hostname or ""
     literal = "127.0.0.1" if host == "localhost" else host
     if read_address(literal) is not None and (reason := closed(literal, opened)):
         unless = "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
-        said = f"{host} is {reason}; nothing is fetched from there{unless}"
-        wrong.append(FieldError("schedule.url", said))
+        nothing = "fetched from" if place == "schedule" else "sent"
+        wrong.append(FieldError(f"{place}.url", f"{host} is {reason}; nothing is {nothing} there{unless}"))
 
 
 def _header_changes(
-    schedule: ScheduleSetting | None, sent: set[str], before: StoredWebhook, wrong: list[FieldError]
+    place: str,
+    prefix: str,
+    setting: ScheduleSetting | TargetSetting | None,
+    saved: ScheduleSetting | TargetSetting | None,
+    sent: set[str],
+    before: StoredWebhook,
+    wrong: list[FieldError],
 ) -> dict[str, None]:
     """The stored header values to delete. Refuses a named header that has no value, or one that was given for another
     site: whoever may change the URL must not learn it thereby."""
-    wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule.headers if schedule else [])}
-    kept = {field for field in before.secret_fields if field.startswith(SECRET_PREFIX)}
-    saved = before.settings.schedule
-    moved = saved is not None and schedule is not None and _site(saved.url) != _site(schedule.url)
+    wanted = {prefix + name.lower(): name for name in (setting.headers if setting else [])}
+    kept = {field for field in before.secret_fields if field.startswith(prefix)}
+    moved = saved is not None and setting is not None and _site(saved.url) != _site(setting.url)
     why = "send its value again: the URL is another site's" if moved else "is required"
     wrong += [
-        FieldError(f"schedule.headers.{name}", why)
+        FieldError(f"{place}.headers.{name}", why)
         for field, name in wanted.items()
         if field not in sent and (moved or field not in before.secrets)
     ]

@@ -39,10 +39,12 @@ from postern.core.problems import FieldsRefused
 from postern.core.schedules import parse_schedule
 from postern.core.signatures import scheme as schemes
 from postern.core.signatures.handshake import OF_A_SCHEME
+from postern.core.signatures.outgoing import signing_key
 from postern.core.webhooks import settings
 from postern.core.webhooks.bounds import Bounds
 from postern.core.webhooks.conditions import values_problem
 from postern.core.webhooks.settings import Setting, WebhookSettings
+from postern.core.webhooks.target import value_problem
 from postern.usecases.shapes import WHOLE, Shape
 
 LONGEST_TOKEN = 1024
@@ -55,6 +57,8 @@ SEND_AGAIN = settings.SendAgainSetting.secrets["token"]
 """The vault's field for the token of the sender's API."""
 SECRET_PREFIX = settings.ScheduleSetting.secrets["headers"]
 """The vault's fields for the headers of a schedule begin so."""
+TARGET_PREFIX, TARGET_KEY = (settings.TargetSetting.secrets[name] for name in ("headers", "signingSecret"))
+"""The vault's fields for the headers of a target begin so, and its field for the key that signs what is sent there."""
 
 
 class SettingRequest(Shape):
@@ -268,8 +272,11 @@ SECRETS = {one.method: one.secrets for one in get_args(settings.Authentication)}
 """By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
 
 
-@asks_for(settings.ScheduleSetting)
-class ScheduleRequest(SettingRequest):
+class HeadersRequest(SettingRequest):
+    """A setting with headers whose values are secrets."""
+
+    place: ClassVar[str]
+    """Its name among the settings."""
     headers: Annotated[dict[str, str | None], Field(max_length=MOST_HEADERS, repr=False)] = {}
 
     @field_validator("headers", mode="before")
@@ -286,17 +293,37 @@ class ScheduleRequest(SettingRequest):
             raise ValueError("a header is named twice")
         wrong = {}
         for name, value in headers.items():
-            if problem := sent_header_problem(name):
+            if problem := sent_header_problem(name) or cls.name_problem(name):
                 wrong[name] = problem
             elif value is not None and not (
                 1 <= len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable()
             ):
                 wrong[name] = f"a value has 1 to {LONGEST_HEADER} printable ASCII characters"
-            elif value is None and (info.context is None or info.context.settings.schedule is None):
+            elif value is None and (
+                info.context is None or getattr(info.context.settings, cls.place) is None
+            ):
                 wrong[name] = "is required"
+            elif value is not None and (problem := cls.value_problem(value)):
+                wrong[name] = problem
         if wrong:
             raise FieldsRefused(wrong)
         return headers
+
+    @classmethod
+    def name_problem(cls, name: str) -> str | None:
+        return None
+
+    @classmethod
+    def value_problem(cls, value: str) -> str | None:
+        return None
+
+    def stored(self, name: str) -> Any:
+        return sorted(self.headers) if name == "headers" else super().stored(name)
+
+
+@asks_for(settings.ScheduleSetting)
+class ScheduleRequest(HeadersRequest):
+    place = "schedule"
 
     @field_validator("every", "cron", "time_zone", check_fields=False)
     @classmethod
@@ -309,8 +336,29 @@ class ScheduleRequest(SettingRequest):
             parse_schedule(info.data.get("every"), value)
         return value
 
-    def stored(self, name: str) -> Any:
-        return sorted(self.headers) if name == "headers" else super().stored(name)
+
+OURS = {"content-type", "idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature"}
+
+
+@asks_for(settings.TargetSetting)
+class TargetRequest(HeadersRequest):
+    place = "target"
+    signing_secret: SigningSecret = Field(default=None, repr=False)
+
+    @classmethod
+    def name_problem(cls, name: str) -> str | None:
+        return f"the gateway sets {name} itself" if name.lower() in OURS else None
+
+    @classmethod
+    def value_problem(cls, value: str) -> str | None:
+        return value_problem(value)
+
+    @field_validator("signing_secret")
+    @classmethod
+    def _signs(cls, secret: SigningSecret) -> SigningSecret:
+        if isinstance(secret, str):
+            signing_key(secret)
+        return secret
 
 
 @asks_for(settings.SendAgainSetting)
@@ -331,6 +379,7 @@ class WebhookRequest(SettingRequest):
 
     enabled: bool = True
     authentication: AskedAuthentication = Field(discriminator="method")
+    target: TargetRequest | None = None
     schedule: ScheduleRequest | None = None
     send_again: SendAgainSettingRequest | None = None
 
@@ -370,6 +419,9 @@ class WebhookRequest(SettingRequest):
         }
         if self.send_again is not None:
             sent[SEND_AGAIN] = self.send_again.token
+        if self.target is not None:
+            sent[TARGET_KEY] = self.target.signing_secret
+            sent |= {TARGET_PREFIX + name.lower(): value for name, value in self.target.headers.items()}
         if self.schedule is not None:
             sent |= {SECRET_PREFIX + name.lower(): value for name, value in self.schedule.headers.items()}
         return made, {field: value for field, value in sent.items() if value is not None}

@@ -12,7 +12,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import NO_WEBHOOK, check_secrets, check_version, save, stored
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.preparing import TAKES_OURS, altered, compiles, prepared
-from postern.usecases.webhooks.requests import WebhookRequest
+from postern.usecases.webhooks.requests import TARGET_KEY, WebhookRequest
 from postern.usecases.webhooks.showing import presented, rotation
 
 
@@ -129,14 +129,16 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     """
     require(actor, "admin")
     webhook = await stored(gateway, webhook_id)
-    how = webhook.settings.authentication
-    if how.method == "none" or (how.method == "hmac" and how.provider not in TAKES_OURS):
+    how, shown = webhook.settings.authentication, {TARGET_KEY}
+    if how.method == "token" or (how.method == "hmac" and how.provider in TAKES_OURS):
+        shown |= {"main", "second"}
+    if not shown & webhook.secret_fields:
         return {}
     check_secrets(webhook)
     revealed = {
         field: secret.value.decode("utf-8", "replace")
         for field, secret in webhook.secrets.items()
-        if field in ("main", "second")
+        if field in shown
     }
     await note_down(gateway, actor, "secret revealed", webhook_id, fields=sorted(revealed))
     return revealed

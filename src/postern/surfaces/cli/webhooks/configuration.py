@@ -90,7 +90,8 @@ def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
     for webhook in webhooks if isinstance(webhooks, list) else ():
         for part in (
             _object(_object(webhook).get("authentication")),
-            _object(_object(_object(webhook).get("schedule")).get("headers")),
+            *(_object(_object(_object(webhook).get(one)).get("headers")) for one in ("schedule", "target")),
+            _object(_object(webhook).get("target")),
         ):
             for reference in part.values():
                 kind, name = next(iter(_object(reference).items()), ("", ""))

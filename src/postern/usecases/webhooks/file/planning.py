@@ -18,7 +18,7 @@ from postern.usecases.access.audit import differences
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks.file.references import References, SecretOf
 from postern.usecases.webhooks.preparing import prepared, replaced, request_for
-from postern.usecases.webhooks.requests import SECRET_PREFIX
+from postern.usecases.webhooks.requests import SECRET_PREFIX, TARGET_PREFIX
 
 VERSION = 1
 
@@ -225,7 +225,7 @@ def _is_stored(kept: StoredSecret | None, value: bytes | None) -> bool:
 
 
 def _secret(name: str) -> str:
-    return f"secret {name.removeprefix(SECRET_PREFIX)}"
+    return f"secret {name.removeprefix(SECRET_PREFIX).removeprefix(TARGET_PREFIX)}"
 
 
 def _shown(webhook: StoredWebhook) -> Document:

@@ -7,7 +7,8 @@ from postern.core.documents import Document
 from postern.core.problems import FieldError
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
-from postern.usecases.webhooks.requests import SECRET_PREFIX, SECRETS, SEND_AGAIN
+from postern.core.webhooks.target import is_variable
+from postern.usecases.webhooks.requests import SECRET_PREFIX, SECRETS, SEND_AGAIN, TARGET_KEY, TARGET_PREFIX
 
 SecretOf = Callable[[str, str], str | None]
 """Finds the secret of ``("env", NAME)`` or ``("file", PATH)``; None if there is nothing of that name."""
@@ -39,20 +40,26 @@ class References:
                         authentication[name] = value
                     elif self._entry["authentication"][name] is None:
                         self.removed.add(name)
-        if isinstance(schedule := settings.get("schedule"), dict) and isinstance(
-            headers := schedule.get("headers"), dict
-        ):
-            followed = {
-                name: self._followed(
-                    f"schedule.headers.{name}", value, SECRET_PREFIX + str(name).lower(), True
-                )
-                for name, value in headers.items()
-            }
-            settings["schedule"] = {**schedule, "headers": followed}
+        for place, prefix in (("schedule", SECRET_PREFIX), ("target", TARGET_PREFIX)):
+            if isinstance(one := settings.get(place), dict) and isinstance(
+                headers := one.get("headers"), dict
+            ):
+                settings[place] = one | {"headers": self._headers(place, prefix, headers)}
+        if isinstance(target := settings.get("target"), dict) and "signingSecret" in target:
+            key = self._followed("target.signingSecret", target["signingSecret"], TARGET_KEY, True)
+            settings["target"] = {**target, "signingSecret": key}
         if isinstance(again := settings.get("sendAgain"), dict) and "token" in again:
             token = self._followed("sendAgain.token", again["token"], SEND_AGAIN, True)
             settings["sendAgain"] = {**again, "token": token}
         return settings
+
+    def _headers(self, place: str, prefix: str, headers: Document) -> Document:
+        def followed(name: str, value: Any) -> Any:
+            if place == "target" and isinstance(value, str) and is_variable(value):
+                return value  # no secret: a value of the call
+            return self._followed(f"{place}.headers.{name}", value, prefix + str(name).lower(), True)
+
+        return {name: followed(name, value) for name, value in headers.items()}
 
     def _followed(self, place: str, reference: Any, kept: str, same_sender: bool) -> Any:
         is_stored = same_sender and self._before is not None and kept in self._before.secrets

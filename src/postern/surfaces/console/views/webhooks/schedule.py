@@ -8,7 +8,7 @@ from postern.core.documents import Document, Patch
 from postern.core.problems import Refused
 from postern.core.schedules import InvalidSchedule, next_times, parse_schedule
 from postern.core.webhooks.settings import ScheduleSetting
-from postern.surfaces.console.views.webhooks.settings import change
+from postern.surfaces.console.views.webhooks.settings import change, header_changes, headers_of
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
 from postern.surfaces.console.visit import Form, Visit, told_of
 from postern.usecases import schedules
@@ -62,7 +62,7 @@ async def store(visit: Visit) -> Response:
         if setting and saved and saved.every and _every(saved.every) == _every(setting["every"]):
             setting["every"] = saved.every  # as it was written, like 90 for 90s
         patch = setting and setting | {
-            "headers": _header_changes(setting["headers"], saved.headers if saved else [])
+            "headers": header_changes(setting["headers"], saved.headers if saved else [])
         }
         wish["schedule"] = patch
         done = await change(visit, wish, form)
@@ -87,33 +87,17 @@ async def resume(visit: Visit) -> Response:
 
 def request_of(form: Form) -> Document:
     by_cron = form.get("when") == "cron"
-    headers: dict[str, str | None] = {}
-    for line in form.lines("headers"):
-        name, colon, value = line.partition(":")
-        headers[name.strip()] = value.strip() if colon and value.strip() else None
     return {
         "url": form.text("url"),
         "every": None if by_cron else f"{form.text('amount')}{form.get('unit', 'm')}",
         "cron": form.text("cron") if by_cron else None,
         "timeZone": form.text("timeZone") or "UTC",
-        "headers": headers,
+        "headers": headers_of(form, "headers"),
         "timeoutSeconds": form.number("timeoutSeconds") or 10,
         "onlyWhenChanged": form.on("onlyWhenChanged"),
         "splitArray": form.on("splitArray"),
         "pauseAfterFailures": form.number("pauseAfterFailures") or 10,
         "enabled": form.on("enabled"),
-    }
-
-
-def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str, str | None]:
-    """Makes a merge patch, in which None removes a header and one that is not named stays. On the page it is the other
-    way round: a name alone keeps its value."""
-    kept = {name.lower() for name in saved}
-    named = {name.lower() for name in written}
-    gone: dict[str, str | None] = {name: None for name in saved if name.lower() not in named}
-    # A new one without a value is sent as such, to be refused by its name.
-    return gone | {
-        name: value or "" for name, value in written.items() if value is not None or name.lower() not in kept
     }
 
 

@@ -130,6 +130,27 @@ def _with(saved: Document, patch: Patch) -> Document:
     return shown
 
 
+def headers_of(form: Form, name: str) -> dict[str, str | None]:
+    """The headers of a text, one a line. None: the line is a name alone."""
+    headers: dict[str, str | None] = {}
+    for line in form.lines(name):
+        name, colon, value = line.partition(":")
+        headers[name.strip()] = value.strip() if colon and value.strip() else None
+    return headers
+
+
+def header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str, str | None]:
+    """Makes a merge patch, in which None removes a header and one that is not named stays. On the page it is the other
+    way round: a name alone keeps its value."""
+    kept = {name.lower() for name in saved}
+    named = {name.lower() for name in written}
+    gone: dict[str, str | None] = {name: None for name in saved if name.lower() not in named}
+    # A new one without a value is sent as such, to be refused by its name.
+    return gone | {
+        name: value or "" for name, value in written.items() if value is not None or name.lower() not in kept
+    }
+
+
 READ: dict[str, Callable[[Form, str], Any]] = {
     "name": Form.text,
     "path": Form.given,
@@ -151,6 +172,11 @@ READ: dict[str, Callable[[Form, str], Any]] = {
     "duplicateProtection.enabled": Form.on,
     "duplicateProtection.key": Form.given,
     "duplicateProtection.windowSeconds": partial(Form.number, unit=3600),
+    "target.url": Form.text,
+    "target.forward": Form.text,
+    "target.headers": headers_of,
+    "target.timeoutSeconds": Form.number,
+    "target.signingSecret": Form.text,
     "sendAgain.account": Form.text,
     "sendAgain.token": Form.text,
     "sendAgain.api": Form.given,
@@ -188,6 +214,11 @@ def request_of(form: Form) -> Patch:
         wanted |= {"acceptedAnswer": None} if "acceptedAnswer" in wanted else {}
     if "alarms" in wanted and not wanted["alarms"]["rhythm"]["rows"]:
         wanted["alarms"]["rhythm"] = None
+    if (target := wanted.get("target")) is not None:
+        if not target["url"]:
+            wanted["target"] = None
+        elif not target["signingSecret"]:
+            del target["signingSecret"]  # the stored one stays
     if "sendAgain" in wanted and not form.on("sendAgain"):
         wanted["sendAgain"] = None
     elif "sendAgain" in wanted and not wanted["sendAgain"]["token"]:
@@ -211,7 +242,11 @@ def rows_of(form: Form) -> list[Document]:
 
 async def store(visit: Visit) -> Response:
     form = await visit.form()
-    return await _save(visit, request_of(form), form)
+    patch = request_of(form)
+    if (target := patch.get("target")) is not None:
+        saved = (await loaded(visit)).target
+        target["headers"] = header_changes(target["headers"], saved.headers if saved else [])
+    return await _save(visit, patch, form)
 
 
 async def save_secret(visit: Visit) -> Response:
