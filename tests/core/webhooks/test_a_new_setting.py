@@ -32,7 +32,7 @@ SHAPES = [pytest.param(shape, id=shape.__name__) for shape in all_of(WebhookSett
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_console_asks_for_it(shape: type[Setting]) -> None:
-    missing = {name for name in shape.__struct_encode_fields__ if not re.search(rf'[".]{name}"', CONSOLE)}
+    missing = {name for name in shape.__struct_encode_fields__ if not re.search(rf'[".]{name}[".]', CONSOLE)}
     assert not missing, f"the forms of surfaces/console/views do not set {missing}"
 
 

@@ -14,6 +14,7 @@ import pytest
 from postern.core.address import NOBODY
 from postern.core.problems import Refused
 from postern.core.signatures.outgoing import signature, signing_key
+from postern.surfaces.console.views.history import sentences
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.views import Webhook
@@ -89,6 +90,8 @@ async def test_without_forward_it_gets_the_trigger_signed_with_its_own_key(
     (delivery,) = (await house.story(call)).deliveries
     assert (delivery.state, delivery.log[-1]["workflows"]) == ("started", [receiver.url + "/hook"])
     assert house.engine.started == {}
+    (item,) = await house.history()
+    assert sentences.reason(item) == f"{receiver.url}/hook has taken it."
 
 
 HOP = {
@@ -273,6 +276,7 @@ async def test_anything_but_2xx_is_told_truly_and_loses_nothing(
     state, said = TOLD[status]
     assert delivery.state == state
     assert said in delivery.error
+    assert "it could not be sent" in sentences.reason((await house.history())[0])
     assert house.gateway.runtime.engine.away is None
     if state == "queued":
         assert delivery.lane == webhook.id

@@ -17,16 +17,22 @@ def reason(item: InvocationSummary) -> str:
         return "Accepted, and no workflow was started: none wants the calls of this webhook."
     if item.status == "failed" and item.run_state != "failed":
         why = (item.error or "no reason was given").rstrip(".")
-        return f"Accepted, but its workflow could not be started: {why}{_answered(item)}."
+        return f"Accepted, but {_not_begun(why)}: {why}{_answered(item)}."
     if item.status == "accepted" and item.error:
         why = item.error.rstrip(".")
-        return f"Stored; its workflow could not be started yet, and is tried again: {why}{_answered(item)}."
+        return f"Stored; {_not_begun(why)} yet, and is tried again: {why}{_answered(item)}."
     if item.runs:
         return f"{_ran(item)}{_answered(item)}."
     return words.STATUS_HELP.get(item.status, "")
 
 
+def _not_begun(why: str) -> str:
+    return "it could not be sent" if why.startswith("the target ") else "its workflow could not be started"
+
+
 def _ran(item: InvocationSummary) -> str:
+    if item.workflows and item.workflows[0].startswith(("http://", "https://")):
+        return f"{item.workflows[0]} has taken it"  # a webhook's own target
     names = words.listed(item.workflows) if item.workflows else words.plural(item.runs or 0, "workflow")
     several = (item.runs or 0) > 1
     if item.status == "lost":
