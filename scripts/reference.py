@@ -81,6 +81,7 @@ WEBHOOK_SETTINGS: list[tuple[str, type[webhook_settings.Setting], str]] = [
     ("Duplicate protection", webhook_settings.DuplicateProtection, "duplicateProtection."),
     ("CORS", webhook_settings.CorsSetting, "cors."),
     ("Rate limit", webhook_settings.RateLimit, "rateLimit."),
+    ("Turns", webhook_settings.TurnsSetting, "turns."),
     ("Schedule", webhook_settings.ScheduleSetting, "schedule."),
     ("Asking the sender again", webhook_settings.SendAgainSetting, "sendAgain."),
     ("Alarms", webhook_settings.AlarmSettings, "alarms."),

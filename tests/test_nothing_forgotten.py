@@ -261,7 +261,7 @@ WRITTEN_LATER = {
     "invocations": set(),
     "deliveries": {
         *("lease_until", "started_at", "runs", "log", "released_at", "ended_at", "ask_at"),
-        *("error", "answer_code"),
+        *("error", "answer_code", "at_work", "superseded_by"),
         *("response_status", "response_headers", "response_body", "responded_at"),
     },
 }

@@ -257,6 +257,10 @@ class _Made:
         await holds.drop(self.gateway, OWNER, plain)
         await self.call("Plain", "is released")
         await holds.release(self.gateway, OWNER, plain)
+        for _ in range(2):
+            await self.call("In turn", "goes well")
+        self.clock.passes(6)
+        await self.house.deliver()
         house.engine.down = True
         await self.call("Plain", "waits")
         house.engine.down = False
@@ -358,6 +362,12 @@ class _Made:
         await self.house.call(self.of["Orders"], ORDER % b"1003", headers={"X-Shop-Key": MAIN})
         await holds.hold(self.gateway, OWNER, self.of["Plain"].id)
         await self.house.call(self.of["Plain"])
+        await self.house.call(self.of["In turn"])
+        self.clock.passes(6)
+        lane = self.of["In turn"].id
+        served = self.gateway.runtime.directory.by_id(lane)
+        assert served is not None and served.turns is not None
+        await self.gateway.store.turns.claim(lane, served.turns, True, self.clock(), 30.0, 1, 1 << 20)
         await self.listeners()
 
     async def listeners(self) -> None:

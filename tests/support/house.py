@@ -172,6 +172,10 @@ class House:
         """Start whatever is due."""
         while await self.dispatcher.round():
             await self.dispatcher.finish()
+        for lane in await self.gateway.store.deliveries.lanes():
+            own = Dispatcher(self.gateway, lane)
+            while await own.round():
+                await own.finish()
 
     async def begun(self) -> Trigger:
         """Returns what the engine was given, as soon as it was given something."""

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -114,6 +115,8 @@ class World:
         self.chance, self.clock, self.houses, self._again = Random(seed), clock, houses, again
         self.engine, self.target = EndingEngine(clock), NotingEngine()
         self.sent: list[Sent] = []
+        self.accepted: list[tuple[str, int, str]] = []
+        """Webhook, value of the turn and id, in the order of the answers."""
         self.broken: list[str] = []
         self.done: list[str] = []
         self._takes_commits = ""
@@ -134,6 +137,10 @@ class World:
         concerns: Any = [{"of": "it", "is": "notOneOf", "values": ["concerns nobody"]}]
         self.choosy = await house.webhook(name="Choosy", conditions=concerns, **mapped)
         self.aimed = await house.webhook(name="Aimed", target={"url": "https://erp.example/in"}, **mapped)
+        self.ordered = await house.webhook(name="Ordered", turns={"by": "who", "atOnce": 2}, **mapped)
+        self.bursts = await house.webhook(
+            name="Bursts", turns={"by": "who", "newestAfterSeconds": 60}, **mapped
+        )
         await self._tell_all()
 
     async def happens(self, count: int, steps: tuple[float, ...]) -> None:
@@ -152,7 +159,8 @@ class World:
             await self._tell_all()
 
     async def _call(self, house: House) -> None:
-        webhook = self.chance.choice([self.plain, self.guarded, self.signed, self.choosy, self.aimed])
+        every = [self.plain, self.guarded, self.signed, self.choosy, self.aimed, self.ordered, self.bursts]
+        webhook = self.chance.choice(every)
         fails = webhook is not self.aimed and self.chance.random() < 0.3  # a target tells of no ends
         what = b'"fails"' if fails else b'"goes well"'
         if webhook is self.choosy and self.chance.random() < 0.5:
@@ -160,7 +168,7 @@ class World:
         await self._send(house, self._event(webhook, what))
 
     def _event(self, webhook: Webhook, what: bytes) -> Sent:
-        body = b'{"n": "event-%d", "it": %s}' % (len(self.sent), what)
+        body = b'{"n": "event-%d", "it": %s, "who": %d}' % (len(self.sent), what, len(self.sent) % 2)
         sent = Sent(webhook, body, signed(body))
         self.sent.append(sent)
         return sent
@@ -174,6 +182,8 @@ class World:
             sent.protected_until = sent.protected_until or self.clock.now + WINDOW
             if answer.json["status"] == "accepted":
                 sent.ids.append(str(answer.json["invocationId"]))
+                who = json.loads(sent.body)["who"]
+                self.accepted.append((sent.webhook.id, who, sent.ids[-1]))
         elif answer.status == 401:
             sent.is_rejected = True
         else:
@@ -333,7 +343,12 @@ class World:
     async def compares(self) -> list[str]:
         """What is wrong, one sentence each."""
         house = self.houses[0]
-        return await self._of_starts(house) + await self._of_history(house) + await self._of_news(house)
+        return (
+            await self._of_starts(house)
+            + await self._of_turns(house)
+            + await self._of_history(house)
+            + await self._of_news(house)
+        )
 
     async def _of_starts(self, house: House) -> list[str]:
         wrong: list[str] = []
@@ -357,22 +372,47 @@ class World:
             states = [
                 f"{one.state} {one.error}" for one in deliveries if one.fields.get("fieldOne") == sent.event
             ]
+            # One in whose place another was started is compared in `_of_turns`.
+            fewest = 0 if sent.webhook is self.bursts else 1
             # The clock was forty days behind when it came in; it is shown as failed, and any replay of failed calls starts it.
             is_given_up = "given up after 3 days" in str(states)
-            if not (0 if is_given_up else 1) <= first <= max(1, sent.attempts):
+            if not (0 if is_given_up else fewest) <= first <= max(1, sent.attempts):
                 wrong.append(f"{sent.body!r} was started {first} times: {states}")
             if len(keys) - first > sent.asked_again * max(1, first) and not is_given_up:
                 wrong.append(f"{sent.body!r} was started {len(keys) - first} times more")
         return wrong
 
+    async def _of_turns(self, house: House) -> list[str]:
+        """Each value in its order; of a burst at least the last, and the others superseded by a later one."""
+        wrong: list[str] = []
+        begun = [key for key in self.engine.started if key.endswith(".1")]
+        for webhook, who in product((self.ordered, self.bursts), (0, 1)):
+            accepted = [f"{one}.1" for of, by, one in self.accepted if (of, by) == (webhook.id, who)]
+            first = [one for one in begun if one in accepted]
+            if first != [one for one in accepted if one in first]:
+                wrong.append(f"calls of {who} to {webhook.name} were started in another order")
+            rows = {one: await house.gateway.store.deliveries.get(one) for one in accepted}
+            for place, (key, row) in enumerate(rows.items()):
+                if (
+                    row is not None
+                    and row.state == "superseded"
+                    and row.superseded_by in accepted[: place + 1]
+                ):
+                    wrong.append(f"{key} was superseded by an earlier call")
+                if row is None or row.state not in ("completed", "failed", "superseded"):
+                    wrong.append(f"{key} of {webhook.name} is {row and row.state} in the end")
+        return wrong
+
     async def _of_history(self, house: House) -> list[str]:
         wrong: list[str] = []
-        failed = [one for sent in self.sent if sent.fails for one in sent.ids]
+        superseded = {one.id for one in await house.history(status="superseded")}
+        failed = [one for sent in self.sent if sent.fails for one in sent.ids if one not in superseded]
         good = [sent for sent in self.sent if not sent.fails]
         ended = await house.history(status="failed")
         given_up = [one.id for one in ended if "given up after 3 days" in (one.error or "")]
         ids = [one for sent in good if not sent.is_held_back for one in sent.ids]
-        completed = [one for one in ids if one not in given_up and one not in self._ids_of(self.aimed)]
+        apart = {*given_up, *superseded, *self._ids_of(self.aimed)}
+        completed = [one for one in ids if one not in apart]
         filtered = [one for sent in good if sent.is_held_back and not sent.asked_again for one in sent.ids]
         until = {"until": f"{self.clock():.3f}"}
         for asked, ids in (

@@ -102,11 +102,16 @@ def _understood(
     fields, found = webhook.mapping.apply(payload)
     trace.append(("field mapping", True, found))
 
+    turn = None
+    if webhook.turns is not None:
+        turn, whose = webhook.turns.of(payload, fields)
+        trace.append(("turn", True, whose))
+
     key = None
     if webhook.duplicates is not None:
         key, source = webhook.duplicates.key_of(verified, payload, is_element)
         trace.append(("duplicate key", True, source))
-    return Verdict("accepted", "accepted", "", trace, verified.matched, payload.text, fields, key)
+    return Verdict("accepted", "accepted", "", trace, verified.matched, payload.text, fields, key, turn)
 
 
 def _divided(webhook: Webhook, verified: VerifiedCall, trace: list[Step], found: list[bytes]) -> Verdict:

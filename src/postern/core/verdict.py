@@ -40,6 +40,8 @@ class Verdict(msgspec.Struct):
     payload: bytes = b""
     fields: dict[str, str] = msgspec.field(default_factory=dict)
     duplicate_key: bytes | None = None
+    turn: str | None = None
+    """``TurnRules.of``; None for a webhook without turns."""
     handshake: HandshakeAnswer | None = None
     retry_after: int | None = None
     elements: "Sequence[tuple[Call, Verdict]]" = ()

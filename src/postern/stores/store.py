@@ -18,6 +18,7 @@ from postern.stores.deliveries.deliveries import Deliveries
 from postern.stores.deliveries.emissions import Emissions
 from postern.stores.deliveries.replays import Replays
 from postern.stores.deliveries.slots import Slots
+from postern.stores.deliveries.turns import TurnStore
 from postern.stores.history.ahead import Ahead
 from postern.stores.history.endings import EndingStore
 from postern.stores.history.findable import Findable
@@ -57,6 +58,7 @@ class Store:
         self.history = History(self.database, self.writer)
         self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)
+        self.turns = TurnStore(self.database, self.writer)
         self.emissions = Emissions(self.database, self.writer)
         self.slots = Slots(self.database, self.writer)
         self.marks = CallMarks(self.database, self.writer)

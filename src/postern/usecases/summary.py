@@ -91,7 +91,7 @@ def run_state_of(delivery: recorded.Delivery) -> RunState | None:
             return "unknown"
         case "started" if delivery.runs:
             return "running" if delivery.ask_at is not None else "unknown"
-        case "queued" | "held" | "started" | "dropped":
+        case "queued" | "held" | "started" | "dropped" | "superseded":
             return None
 
 

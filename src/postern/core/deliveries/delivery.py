@@ -11,9 +11,9 @@ from postern.core.answer import WorkflowResponse
 
 FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
 
-DeliveryState = Literal["queued", "held", "started", "completed", "failed", "lost", "dropped"]
+DeliveryState = Literal["queued", "held", "started", "completed", "failed", "lost", "dropped", "superseded"]
 """``started``: its runs are at work, or nobody knows how they ended. ``failed``: it could not be started, or a run failed
-(then it has a ``started_at``). ``lost``: the engine has taken it, and no longer knows it."""
+(then it has a ``started_at``). ``lost``: the engine has taken it, and no longer knows it. ``superseded``: a newer call was started in its place."""
 
 
 class Logged(TypedDict, total=False):
@@ -111,12 +111,15 @@ def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:
 class EngineUnavailable(Exception):
     """The engine cannot take the trigger now. The start will be tried again."""
 
-    def __init__(self, detail: str, retry_after: float | None = None, only_this: bool = False) -> None:
-        """``only_this``: other starts, for other workflows, may succeed."""
+    def __init__(
+        self, detail: str, retry_after: float | None = None, only_this: bool = False, may_run: bool = False
+    ) -> None:
+        """``only_this``: other starts, for other workflows, may succeed. ``may_run``: it may have been taken all the same."""
         super().__init__(detail)
         self.detail = detail
         self.retry_after = retry_after
         self.only_this = only_this
+        self.may_run = may_run
 
 
 class EngineRejected(Exception):

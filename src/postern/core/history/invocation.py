@@ -32,6 +32,7 @@ Status = Literal[
     "failed",
     "lost",
     "dropped",
+    "superseded",
 ]
 """The state of an invocation as users see it (``status_of``)."""
 
@@ -177,7 +178,7 @@ class Delivery(msgspec.Struct):
     response: WorkflowResponse | None = None
     responded_at: float | None = None
     released_at: float | None = None
-    """When the hold ended during which it waited."""
+    """When the hold ended during which it waited, or its turn came."""
     answer_code: str = ""
     """The answer to the waiting caller: accepted (the workflow's answer), completed, workflow_failed, response_timeout."""
     ended_at: float | None = None
@@ -190,8 +191,22 @@ class Delivery(msgspec.Struct):
     """The replay of many that made it."""
     lane: str = ""
     """The deliveries with which it waits: its webhook's own, by the webhook's id; empty for those of all other webhooks."""
+    turn: str | None = None
+    """With which others of its lane it takes turns (``TurnRules.of``); None if it waits for no turn."""
+    place: int | None = None
+    """Among those with the same turn, in the order of acceptance."""
+    at_work: bool | None = None
+    """Its turn has come, and is not over."""
+    superseded_by: str | None = None
+    """The delivery of a newer call that was started in its place."""
+    may_run: bool = False
+    """An earlier start of it was not written down, because its process died. It may be at work."""
     traceparent: str = ""
     """The call has it among its headers, and is asked for it when this is started."""
+
+    @property
+    def waits_for_turn(self) -> bool:
+        return self.state == "queued" and self.turn is not None and not self.at_work
 
     @property
     def is_damaged(self) -> bool:

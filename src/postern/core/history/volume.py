@@ -94,7 +94,17 @@ def outcome_of(status: Status) -> CountedOutcome:
     match status:
         case "rejected" | "filtered" | "duplicate" | "handshake":
             return status
-        case "accepted" | "held" | "started" | "responded" | "completed" | "failed" | "lost" | "dropped":
+        case (
+            "accepted"
+            | "held"
+            | "started"
+            | "responded"
+            | "completed"
+            | "failed"
+            | "lost"
+            | "dropped"
+            | "superseded"
+        ):
             return "accepted"
 
 

@@ -30,6 +30,7 @@ from postern.core.webhooks.conditions import (
     place_checked,
 )
 from postern.core.webhooks.grouping import LONGEST_FOLDER, folder_of
+from postern.core.webhooks.turns import LONGEST_QUIET, LONGEST_WAIT_FOR_QUIET, MOST_AT_ONCE, by_problem
 
 Method = Literal["none", "token", "hmac"]
 Forward = Literal["trigger", "original"]
@@ -230,6 +231,33 @@ class TargetSetting(Setting, frozen=True):
     timeout_seconds: Annotated[float, Bounds(ge=1, le=15)] = 10.0
 
 
+class TurnsSetting(Setting, frozen=True):
+    """Calls wait for their turn before they start the workflow. ``by``: a path in the payload, or fieldOne to fieldFour."""
+
+    at_once: Annotated[
+        Annotated[int, Bounds(ge=1, le=MOST_AT_ONCE)] | None,
+        Meta(description="At most so many are at work. null: as many as come."),
+    ] = None
+    by: Annotated[
+        Annotated[str, Bounds(check=without(by_problem), max_length=500)] | None,
+        Meta(
+            description="Calls with the same value there start one after the other, in the order in which they were accepted."
+        ),
+    ] = None
+    newest_after_seconds: Annotated[
+        Annotated[int, Bounds(ge=1, le=LONGEST_QUIET)] | None,
+        Meta(
+            description="Only the newest of a value starts, after so many seconds without another. The others are superseded."
+        ),
+    ] = None
+    longest_wait_seconds: Annotated[
+        Annotated[int, Bounds(ge=1, le=LONGEST_WAIT_FOR_QUIET)] | None,
+        Meta(
+            description="The newest starts at the latest so long after the first. null: ten times newestAfterSeconds."
+        ),
+    ] = None
+
+
 class SendAgainSetting(Setting, frozen=True):
     """The account at the sender that is asked for what it did not deliver. Its token is a secret."""
 
@@ -304,6 +332,7 @@ class WebhookSettings(Setting, frozen=True):
         ),
     ] = None
     rate_limit: RateLimit = RateLimit()
+    turns: TurnsSetting | None = None
     schedule: ScheduleSetting | None = None
     alarms: AlarmSettings = AlarmSettings()
     send_again: SendAgainSetting | None = None

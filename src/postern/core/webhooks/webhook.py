@@ -16,6 +16,7 @@ from postern.core.signatures.redact import Mask
 from postern.core.webhooks.conditions import Conditions
 from postern.core.webhooks.settings import AcceptedAnswer, AlarmSettings
 from postern.core.webhooks.target import OwnTarget
+from postern.core.webhooks.turns import TurnRules
 
 
 class DuplicateKey(Struct, frozen=True):
@@ -78,6 +79,7 @@ class Webhook:
     """The lane of a delivery that is made now."""
     takes: TakenBodies = PLAIN
     accepted_answer: AcceptedAnswer | None = None
+    turns: TurnRules | None = None
     recording_until: float = 0.0
     """Until then Record Events is armed; 0.0 if it is not."""
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
@@ -93,6 +95,14 @@ class Webhook:
     def first_state(self) -> DeliveryState:
         """The state of a delivery that is made now."""
         return "held" if self.held else "queued"
+
+    def asked_turn(self, turn: str | None) -> str | None:
+        """The turn of a delivery that a person has asked for. They want this call, and no newer one instead."""
+        return turn if self.turns is not None and self.turns.quiet is None else None
+
+    def turn_again(self, payload: Payload, fields: dict[str, str]) -> str | None:
+        """The same of a call that is started again."""
+        return None if self.turns is None else self.asked_turn(self.turns.of(payload, fields)[0])
 
     def __post_init__(self) -> None:
         self.allowed_methods = frozenset({"POST"}) | (

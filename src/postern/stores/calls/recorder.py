@@ -5,6 +5,7 @@ Rows go in as plain tuples (`bulk.py`): SQLAlchemy's per-row parameter handling 
 everything else here together.
 """
 
+import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.core.history.volume import UNKEPT
 from postern.stores.calls.claims import claim_keys
-from postern.stores.sql.bulk import execute_for_each, insert_rows
+from postern.stores.sql.bulk import execute_for_each, in_the_driver, insert_rows
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
     ALIVE,
@@ -40,7 +41,7 @@ from postern.stores.sql.upsert import insert_into
 _INVOCATION_COLUMNS = Invocation.__struct_fields__
 _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "asked_by",
-    "replay_id", "lane",
+    "replay_id", "lane", "turn", "place",
 )  # fmt: skip
 """The columns that a new delivery has. The others are filled later."""
 
@@ -65,6 +66,10 @@ def record_all(connection: Connection, entries: list[Entry], counted: bool = Tru
         entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"
     ]
     released = no_longer_held(connection, waiting) if waiting else set()
+    if in_turn := [
+        one.delivery for one in entries if one.delivery is not None and one.delivery.turn is not None
+    ]:
+        give_places(connection, in_turn)
     recorded = []
     starting = []
     for entry in entries:
@@ -120,7 +125,7 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
         delivery.key, delivery.invocation_id, delivery.webhook_id, delivery.emission, delivery.state, delivery.attempts,
         milliseconds(delivery.next_at), _encode(delivery.fields), milliseconds(delivery.created_at),
         None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.asked_by, delivery.replay_id,
-        delivery.lane,
+        delivery.lane, delivery.turn, delivery.place,
     )  # fmt: skip
 
 
@@ -131,6 +136,28 @@ def no_longer_held(connection: Connection, waiting: list[Delivery]) -> set[str]:
     asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), ALIVE)
     held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
     return {delivery.key for delivery in waiting if delivery.webhook_id not in held}
+
+
+def give_places(connection: Connection, in_turn: list[Delivery]) -> None:
+    """Places behind all that wait with the same turn: so their order is not that of any clock."""
+    pairs = {(one.lane, one.turn or ""): 0 for one in in_turn}
+    text = _LAST_PLACES[connection.dialect.name]
+    is_sqlite = connection.dialect.name == "sqlite"
+    asked = (json.dumps([*pairs]),) if is_sqlite else tuple(map(list, zip(*pairs, strict=True)))
+    with in_the_driver(connection, text) as driver:
+        for lane, turn, place in driver.execute(text, asked):
+            pairs[lane, turn] = place or 0
+    for one in in_turn:
+        pairs[one.lane, one.turn or ""] += 1
+        one.place = pairs[one.lane, one.turn or ""]
+
+
+_LAST_PLACE = """SELECT asked.lane, asked.turn, (SELECT place FROM deliveries AS d WHERE d.lane = asked.lane AND d.turn = asked.turn
+AND d.state IN ('queued', 'held') AND d.lane <> '' ORDER BY d.place DESC LIMIT 1) FROM """
+_LAST_PLACES = {
+    "sqlite": _LAST_PLACE + "(SELECT value ->> 0 AS lane, value ->> 1 AS turn FROM json_each(?)) AS asked",
+    "postgresql": _LAST_PLACE + "unnest(%s::text[], %s::text[]) AS asked(lane, turn)",
+}
 
 
 def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:
@@ -172,6 +199,8 @@ def delivery_of(row: Sequence[Any]) -> Delivery:
 
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     """Held only if its webhook still is."""
+    if delivery.turn is not None:
+        give_places(connection, [delivery])
     if delivery.state == "held" and no_longer_held(connection, [delivery]):
         delivery.state = "queued"
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
@@ -183,6 +212,7 @@ def emit(
     fields: dict[str, str],
     state: DeliveryState,
     lane: str,
+    turn: str | None,
     now: float,
     asked_by: str,
     replay_id: str | None = None,
@@ -210,6 +240,7 @@ def emit(
         asked_by=asked_by,
         replay_id=replay_id,
         lane=lane,
+        turn=turn,
     )
     insert_delivery(connection, delivery)
     return delivery

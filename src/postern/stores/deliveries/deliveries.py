@@ -88,11 +88,17 @@ class Deliveries(Repository):
             started_at=milliseconds(now),
             runs=started.runs,
             ask_at=None if ask_at is None else milliseconds(ask_at),
+            # It is at work until its end where somebody tells that.
+            at_work=None if ask_at is None else delivery.at_work,
         )
 
-    async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
+    async def again(
+        self, delivery: Delivery, next_at: float, detail: str, now: float, may_run: bool = False
+    ) -> None:
+        """``may_run``: the engine may have taken it all the same, and so it is still at work."""
         attempt: Logged = {"at": now, "outcome": "unavailable", "detail": detail}
-        await self._settle(delivery, attempt, next_at=milliseconds(next_at), error=detail)
+        at_work = delivery.at_work if may_run or delivery.may_run else None
+        await self._settle(delivery, attempt, next_at=milliseconds(next_at), error=detail, at_work=at_work)
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
         await self._settle(
@@ -108,6 +114,7 @@ class Deliveries(Repository):
             "error": "",
             "ask_at": None,
             "lane": delivery.lane,
+            "at_work": None,
         }
         log = msgspec.json.encode([*delivery.log, attempt][-LONGEST_LOG:])
         await self._writer.share(
@@ -234,13 +241,20 @@ class Deliveries(Repository):
             if count >= 10_000:
                 break
         since = [one.released_at or one.created_at for one in waiting_longest(connection, list(firsts))]
-        return count, max(0.0, now - seconds(min([*firsts.values(), *since])))
+        due = [first for lane, first in firsts.items() if not lane or not _waits_for_turn(connection, lane)]
+        return count, max(0.0, now - seconds(min([*due, *since, milliseconds(now)])))
 
     @reads
     def tried_in_vain(self, connection: Connection, before: float) -> bool:
         """Whether one that is this old could not be started by the engine when it was last tried, by whichever process."""
         latest = milliseconds(before)
         return any(one.created_at <= latest for one in waiting_longest(connection, [""]))
+
+
+def _waits_for_turn(connection: Connection, lane: str) -> bool:
+    """Whether nothing but its turn keeps the first of a lane: so it is not due."""
+    first = select(deliveries.c.turn).where(QUEUED, deliveries.c.lane == lane).order_by(deliveries.c.next_at)
+    return connection.scalar(first.limit(1)) is not None
 
 
 def waiting_longest(connection: Connection, lanes: list[str] | None = None) -> list[Any]:
@@ -314,7 +328,7 @@ def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float
     return lease if due > now + longest_wait + lease else None
 
 
-_SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log", "ask_at", "lane")
+_SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log", "ask_at", "lane", "at_work")
 _SETTLE = (
     update(deliveries)
     .where(deliveries.c.key == bindparam("of"), deliveries.c.state == "queued")

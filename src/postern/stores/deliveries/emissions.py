@@ -38,6 +38,7 @@ class Emissions(Repository):
         now: float,
         state: DeliveryState,
         lane: str,
+        turn: str | None,
         asked_by: str,
         sample: bytes | None = None,
         note: AuditEntry | None = None,
@@ -51,7 +52,7 @@ class Emissions(Repository):
             lock_call(connection, edited.invocation_id)
             insert_invocation(connection, invocation)
             insert_edited(connection, invocation.id, edited)
-        delivery = emit(connection, invocation_id, fields, state, lane, now, asked_by)
+        delivery = emit(connection, invocation_id, fields, state, lane, turn, now, asked_by)
         if delivery is None:
             raise Gone
         if expected not in (None, delivery.emission):

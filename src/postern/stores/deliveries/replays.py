@@ -11,7 +11,13 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.history.replay import Replay, ReplayState, Values
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.calls.recorder import emit
-from postern.stores.history.filtering import conditions_of, has_completed, started_by, was_started
+from postern.stores.history.filtering import (
+    conditions_of,
+    has_completed,
+    started_by,
+    was_started,
+    was_superseded,
+)
 from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.moments import milliseconds, row_of, value_of
@@ -21,7 +27,7 @@ from postern.stores.sql.wake import DUE, announce
 
 _filter = msgspec.json.Decoder(HistoryFilter)
 
-ReplayStart = tuple[str, dict[str, str], DeliveryState, str]
+ReplayStart = tuple[str, dict[str, str], DeliveryState, str, str | None]
 
 
 class Replays(Repository):
@@ -174,8 +180,8 @@ class Replays(Repository):
             return False
         asked_by = replay.started_by or replay.created_by
         made = [
-            emit(connection, invocation_id, fields, state, lane, now, asked_by, replay.id)
-            for invocation_id, fields, state, lane in starts
+            emit(connection, invocation_id, fields, state, lane, turn, now, asked_by, replay.id)
+            for invocation_id, fields, state, lane, turn in starts
         ]
         done = sum(one is not None for one in made)
         counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}
@@ -192,6 +198,8 @@ def _replayable(
     admitted = and_(invocations.c.outcome.in_(("rejected", "filtered")), was_started())
     meant = "filtered" if "filtered" in (wanted.status, wanted.code) else "accepted"
     conditions.append(or_(invocations.c.outcome == "accepted", invocations.c.outcome == meant, admitted))
+    if wanted.status != "superseded":  # newer ones were started in their place
+        conditions.append(~was_superseded())
     if wanted.webhook_id is None:  # the plan for one that starts nothing is refused
         starts_nothing = exists().where(
             webhooks.c.id == invocations.c.webhook_id,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, literal_column, null, select, update
+from sqlalchemy import Connection, String, bindparam, case, func, literal_column, null, select, update
 
 from postern.core.deliveries.delivery import DeliveryState, End
 from postern.core.history.invocation import AnswerHeard, HistoryFilter
@@ -24,12 +24,18 @@ _NOT_OVER = deliveries.c.state.in_([literal_column("'started'"), literal_column(
 _END = (
     update(deliveries)
     .where(deliveries.c.key == bindparam("of"), _NOT_OVER)
-    .values(state=bindparam("to"), ended_at=bindparam("at"), error=bindparam("why"), ask_at=null())
+    .values(
+        state=bindparam("to"), ended_at=bindparam("at"), error=bindparam("why"), ask_at=null(), at_work=null()
+    )
 )
 _ASKED = (
     update(deliveries)
     .where(deliveries.c.key == bindparam("of"), deliveries.c.ask_at.is_not(None))
-    .values(state=bindparam("to"), ask_at=bindparam("at"))
+    .values(
+        state=bindparam("to"),
+        ask_at=bindparam("at"),
+        at_work=case((bindparam("to", type_=String) != "lost", deliveries.c.at_work)),
+    )
 )
 MOST_COUNTED = 1_000
 
@@ -46,6 +52,8 @@ class EndingsWritten(NamedTuple):
     """Not written, because the start is not written yet: the end is to be noted again."""
     now: set[str]
     """Written now. A delivery in neither set had ended before, or was never started."""
+    lanes: set[str]
+    """Where others may go now: the turn of one is over."""
 
 
 class EndingStore(Repository):
@@ -97,7 +105,7 @@ class EndingStore(Repository):
 def write_ends(
     connection: Connection, ends: Mapping[str, End], now: float, counted: EndCounts | None = None
 ) -> EndingsWritten:
-    written, ended = _end(connection, ends) if ends else (EndingsWritten(set(), set()), Counter())
+    written, ended = _end(connection, ends) if ends else (EndingsWritten(set(), set(), set()), Counter())
     _count(connection, counted or {}, ended, int(now // 60))
     return written
 
@@ -110,15 +118,16 @@ def _keep(connection: Connection, answered: list[AnswerHeard]) -> None:
 def _end(
     connection: Connection, ends: Mapping[str, End]
 ) -> tuple[EndingsWritten, Counter[tuple[str, str, int]]]:
-    written = EndingsWritten(set(), set())
+    written = EndingsWritten(set(), set(), set())
     ended: Counter[tuple[str, str, int]] = Counter()
     values: list[Parameters] = []
-    for key, webhook_id, state, started_at in _as_they_are(connection, list(ends)):
+    for key, webhook_id, state, started_at, lane in _as_they_are(connection, list(ends)):
         end = ends[key]
         if state == "queued":
             written.early.add(key)
         elif state in ("started", "lost"):
             written.now.add(key)
+            written.lanes.update([lane] if lane else [])
             values.append({"of": key, "to": end.state, "at": milliseconds(end.at), "why": end.error})
             lasted = end.at - seconds(started_at)
             ended[webhook_id, end_name(end.state), latency_bucket(lasted)] += 1
@@ -126,15 +135,16 @@ def _end(
     return written, ended
 
 
-def _as_they_are(connection: Connection, keys: list[str]) -> list[tuple[str, str, str, int]]:
-    """Key, webhook, state and time of the start, in the order of the keys, and nobody else writes to them meanwhile. In
+def _as_they_are(connection: Connection, keys: list[str]) -> list[tuple[str, str, str, int, str | None]]:
+    """Key, webhook, state, time of the start and lane if its turn is not over, in the order of the keys, and nobody else writes to them meanwhile. In
     the driver: hundreds are asked for ten times a second, and SQLAlchemy takes longer for that than the database."""
     are_these, asked = among(connection, keys)
-    text = f"SELECT key, webhook_id, state, started_at FROM deliveries WHERE key {are_these} ORDER BY key"
+    lane = "CASE WHEN at_work THEN lane END"
+    text = f"SELECT key, webhook_id, state, started_at, {lane} FROM deliveries WHERE key {are_these} ORDER BY key"
     if connection.dialect.name != "sqlite":
         text += " FOR UPDATE"
     with in_the_driver(connection, text) as driver:
-        rows: list[tuple[str, str, str, int]] = driver.execute(text, (asked,)).fetchall()
+        rows: list[tuple[str, str, str, int, str | None]] = driver.execute(text, (asked,)).fetchall()
     return rows
 
 

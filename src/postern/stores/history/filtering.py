@@ -268,6 +268,10 @@ def has_completed() -> ColumnElement[bool]:
     return func.coalesce(_value_of_newest(deliveries.c.state), "") == "completed"
 
 
+def was_superseded() -> ColumnElement[bool]:
+    return func.coalesce(_value_of_newest(deliveries.c.state), "") == "superseded"
+
+
 def started_by(at: int) -> ColumnElement[bool]:
     """The newest delivery was made by then, if there is one."""
     return func.coalesce(_value_of_newest(deliveries.c.created_at), 0) <= at

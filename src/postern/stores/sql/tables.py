@@ -136,15 +136,27 @@ deliveries = _keyed_table(
     Column("asked_by", Text),  # who admitted the call or had it replayed; none where the call itself did
     Column("replay_id", Ascii(40)),  # the replay of many that made it
     Column("lane", Ascii(40), nullable=False, server_default=""),  # empty, or its webhook's id
+    Column(
+        "turn", Ascii(24)
+    ),  # with which others of its lane it takes turns; none where it waits for no turn
+    Column("place", Integer),  # among those with the same turn
+    Column("at_work", Boolean),  # its turn has come, and is not over
+    Column("superseded_by", Ascii(48)),  # the delivery that was started in its place
     _partial("deliveries_to_ask_about", "ask_at", where="ask_at IS NOT NULL"),
     _partial("deliveries_due", "lane", "next_at", where="state = 'queued'"),
+    _partial(
+        "deliveries_in_turn",
+        *("lane", "turn", "place", "key"),
+        where="state IN ('queued', 'held') AND lane <> ''",
+    ),
+    _partial("deliveries_at_work", "lane", "turn", where="at_work"),
     _partial("deliveries_of_replay", "replay_id", "invocation_id", "state", where="replay_id IS NOT NULL"),
     _partial(
         "deliveries_apart",
         "state",
         "webhook_id",
         "key",
-        where="state IN ('failed', 'held', 'lost', 'dropped')",
+        where="state IN ('failed', 'held', 'lost', 'dropped', 'superseded')",
     ),
     _partial(
         "deliveries_run_failed",
@@ -171,7 +183,7 @@ answers = _keyed_table(
 UNUSUAL_INVOCATIONS = invocations.c.outcome != literal_column("'accepted'")
 UNUSUAL_ANSWERS = text("(status >= 500 OR NOT reached)")
 UNUSUAL_DELIVERIES = deliveries.c.state.in_(
-    [literal_column(f"'{state}'") for state in ("failed", "held", "lost", "dropped")]
+    [literal_column(f"'{state}'") for state in ("failed", "held", "lost", "dropped", "superseded")]
 )
 
 

@@ -48,6 +48,7 @@ NOTICES = {
     "disabled": "The webhook now rejects calls with 403.",
     "held": "On hold: calls are checked and stored as usual, and their workflows wait until you release them.",
     "released": "Released: what waited is started now, the oldest first.",
+    "out-of-turn": "It starts now, out of its turn.",
     "dropped": "Dropped: what waited is not started. Each call stays in the history and can be replayed.",
     "deleted": "Deleted: its URL answers 404. For seven days it can be restored from the bin.",
     "restored": "Restored, as it was. Its URL leads to it again.",

@@ -89,6 +89,7 @@ VIEWS: list[tuple[str, str, ViewFunction]] = [
     ("POST", "/calls/{invocation}/notes/{note}/delete", beside.delete_note),
     ("GET", "/calls/{invocation}/workflow", call.begin_workflow),
     ("POST", "/calls/{invocation}/replay", call.replay),
+    ("POST", "/calls/{invocation}/start-now", call.start_now),
     ("POST", "/calls/{invocation}/listener", call.replay_to_listener),
     ("POST", "/calls/{invocation}/fix", call.fix),
     ("POST", "/calls/{invocation}/admit", call.admit),

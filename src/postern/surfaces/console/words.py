@@ -35,6 +35,7 @@ STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "failed": ("Failed", "bad"),
     "lost": ("Lost", "bad"),
     "dropped": ("Dropped", "warn"),
+    "superseded": ("Superseded", "plain"),
 }
 """The word and the tone of each status."""
 
@@ -79,6 +80,7 @@ STATUS_HELP: dict[Status, str] = {
     "failed": "It could not be started, or a run of it failed. It can be replayed.",
     "lost": "It was started, and the engine does not know it any more. It can be replayed.",
     "dropped": "Stored, and then dropped on purpose.",
+    "superseded": "A newer call was started in its place. It can be replayed.",
 }
 
 CODE_WORDS = {

@@ -220,11 +220,12 @@ TOOLS = {
             Action("send_test_calls"),
         ),
         Tool("replay_call", "Replay a call").does(
-            """Start the workflow again, from its first step, with one recorded call; it really runs. edited: with another body or values, as a new
-            invocation that the answer names. to_listener: send it to the program of somebody who listens; no workflow runs.""",
+            """Start the workflow again, from its first step, with one recorded call; it really runs. now: one that waits for its turn, which
+            it does not wait for. edited: with another body or values, as a new invocation that the answer names. to_listener: send it to the program of somebody who listens; no workflow runs.""",
             {
                 "again": Action("replay_invocation"),
                 "edited": Action("replay_edited_invocation"),
+                "now": Action("start_invocation_now"),
                 "to_listener": Action("replay_to_listener"),
             },
         ),

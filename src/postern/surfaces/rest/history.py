@@ -19,7 +19,7 @@ from postern.usecases.answers import Listing, as_json
 from postern.usecases.calls import readmission
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
 from postern.usecases.calls.views import Answered, EndNoted
-from postern.usecases.deliveries import replays
+from postern.usecases.deliveries import replays, turns
 from postern.usecases.deliveries.views import Replay
 from postern.usecases.history import comparing, editing, fixtures, history, marks, volumes
 from postern.usecases.history.code import Language
@@ -127,6 +127,10 @@ async def preview_mapping(
 row.of(
     history.replay, "replay_invocation", "POST", "/invocations/{invocation_id}/replay", "Replay an invocation",
     query=ReplayQuery, status=202, refuses=("conflict", "version_conflict"), idempotent=True,
+)  # fmt: skip
+row.of(
+    turns.start_now, "start_invocation_now", "POST", "/invocations/{invocation_id}/start-now",
+    "Start a call that waits for its turn", refuses=("conflict",),
 )  # fmt: skip
 row.of(
     editing.replay_edited, "replay_edited_invocation", "POST", "/invocations/{invocation_id}/edited-replays",

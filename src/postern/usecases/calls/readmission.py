@@ -168,6 +168,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, webhook: Webhook | None, on
         element.invocation.status, element.invocation.duration_us = invocation.status, invocation.duration_us
         if element.delivery is not None:
             element.delivery.asked_by = actor.name
+            element.delivery.turn = webhook.asked_turn(judged.turn)
         elements.append(element)
     key, state = delivery_key(invocation.id, 1), webhook.first_state
     delivery = Delivery(
@@ -182,6 +183,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, webhook: Webhook | None, on
         now,
         asked_by=actor.name,
         lane=webhook.lane,
+        turn=webhook.asked_turn(verdict.turn),
     )
     own_key = verdict.duplicate_key if webhook.duplicates else None
     entry = Entry(invocation, delivery, own_key, until, others=elements)

@@ -286,6 +286,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
             traceparent=call.traceparent,
             lane=webhook.lane,
+            turn=verdict.turn,
         )
         if webhook.recording_until > now:
             entry.sample = sample_of(webhook.id, invocation.id, verdict.fields, verdict.payload)

@@ -49,6 +49,8 @@ async def report_end(
         if key in written.early:  # its start is just being written down
             endings.early(key, end)
             endings.news.set()
+    for lane in written.lanes:
+        gateway.runtime.starts_due(lane)
     if key in written.now:
         counter_of_ends(end.state).inc()
     row = await gateway.store.deliveries.get(key)

@@ -30,8 +30,10 @@ from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.starting import start_delivery
+from postern.usecases.deliveries.turns import supersede_by
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
+from postern.usecases.runtime.turns import tells_ends, turns_of
 
 LEASE = 30.0
 BATCH = 100
@@ -130,10 +132,21 @@ class Dispatcher:
         return len(claimed)
 
     async def _any_due(self, now: float) -> bool:
-        return await self._gateway.store.deliveries.any_due(now, self.lane)
+        if (turns := turns_of(self._gateway, self.lane)) is None:
+            return await self._gateway.store.deliveries.any_due(now, self.lane)
+        return await self._gateway.store.turns.any_due(
+            self.lane, turns, tells_ends(self._gateway, self.lane), now
+        )
 
     async def _claim(self, now: float, most: int, most_bytes: int) -> list[Delivery]:
-        return await self._gateway.store.deliveries.claim(now, LEASE, most, most_bytes, self.lane)
+        if (turns := turns_of(self._gateway, self.lane)) is None:
+            return await self._gateway.store.deliveries.claim(now, LEASE, most, most_bytes, self.lane)
+        tells = tells_ends(self._gateway, self.lane)
+        found = await self._gateway.store.turns.claim(self.lane, turns, tells, now, LEASE, most, most_bytes)
+        for one in found:
+            if turns.quiet is not None and one.turn is not None:
+                await supersede_by(self._gateway, one)
+        return found
 
     async def _try_all_again(self, now: float) -> None:
         back, self._pause = self._state.back, 0.0

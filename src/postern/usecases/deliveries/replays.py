@@ -7,12 +7,12 @@ that new calls do not wait behind a month of history.
 from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
-from postern.core.deliveries.delivery import DeliveryState
 from postern.core.history.invocation import HistoryFilter, Story, payload_of
 from postern.core.history.part import path_of
 from postern.core.history.replay import Replay, Values
 from postern.core.problems import Refused, existing, invalid
 from postern.identity import new_id
+from postern.stores.deliveries.replays import ReplayStart
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page, page_size, shown
 from postern.usecases.deliveries import views
@@ -137,9 +137,7 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     return replace(replay, position=position)
 
 
-def _start_of(
-    gateway: Gateway, story: Story, values: Values
-) -> tuple[str, dict[str, str], DeliveryState, str] | None:
+def _start_of(gateway: Gateway, story: Story, values: Values) -> ReplayStart | None:
     """None if there is nothing to start: the webhook is disabled, it or the body is gone, or the call was divided or its values are damaged."""
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     payload = payload_of(story.invocation)
@@ -148,7 +146,7 @@ def _start_of(
     if story.deliveries and (story.deliveries[0].is_divided or story.deliveries[0].is_damaged):
         return None
     fields = fields_of_replay(webhook, story, payload, values)
-    return story.invocation.id, fields, webhook.first_state, webhook.lane
+    return story.invocation.id, fields, webhook.first_state, webhook.lane, webhook.turn_again(payload, fields)
 
 
 class Replayer:

@@ -113,7 +113,8 @@ async def _ask(
         async with asyncio.timeout(START_TIMEOUT):
             return await engine.start(trigger)
     except TimeoutError:
-        raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
+        silent = f"the engine did not answer within {START_TIMEOUT:g} s"
+        raise EngineUnavailable(silent, may_run=True) from None
 
 
 async def _taken(gateway: Gateway, delivery: Delivery, started: Started, asked_after: float | None) -> None:
@@ -144,7 +145,11 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
         await _fail(gateway, delivery, f"given up after 3 days: {detail}", now)
         return
     next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
-    await _settle(gateway, delivery, lambda: gateway.store.deliveries.again(delivery, next_at, detail, now))
+    await _settle(
+        gateway,
+        delivery,
+        lambda: gateway.store.deliveries.again(delivery, next_at, detail, now, trouble.may_run),
+    )
     gateway.runtime.live.touch(delivery.invocation_id)
 
 
@@ -186,6 +191,8 @@ async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awai
             await asyncio.sleep(SETTLE_EVERY)
     finally:
         gateway.runtime.unsettled.pop(delivery.key, None)
+        if delivery.at_work:
+            gateway.runtime.starts_due(delivery.lane)  # the next in turn may go
 
 
 def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> "asyncio.Future[bool]":

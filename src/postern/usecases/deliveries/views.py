@@ -25,9 +25,10 @@ class ReplayOutcomes(View):
     failed: int = 0
     lost: int = 0
     dropped: int = 0
+    superseded: int = 0
 
     def __str__(self) -> str:
-        words = ("completed", "failed", "started", "lost", "queued", "held", "dropped")
+        words = ("completed", "failed", "started", "lost", "queued", "held", "dropped", "superseded")
         counted = [(getattr(self, word), "waiting" if word == "queued" else word) for word in words]
         return ", ".join(f"{count:,} {word}" for count, word in counted if count)
 

@@ -59,6 +59,8 @@ class EndingsLoop:
             elif key in written.now:
                 counter_of_ends(end.state).inc()
                 gateway.runtime.live.touch(invocation_of_key(key))
+        for lane in written.lanes:
+            gateway.runtime.starts_due(lane)
         for answered in noticed.answered:
             gateway.runtime.live.touch(answered.invocation_id)
 

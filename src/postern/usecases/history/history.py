@@ -26,6 +26,7 @@ from postern.usecases.history.rows import rows_of, sender_event_of
 from postern.usecases.history.views import calls as views
 from postern.usecases.history.views.requests import Preview, RecordedRequest, request_of
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.turns import awaited
 from postern.usecases.summary import InvocationSummary
 
 MOST_FAILURES = 500
@@ -84,7 +85,8 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
     story = await recorded(gateway, invocation_id)
     local_runs = await gateway.store.listeners.of_call(invocation_id)
     marks = await gateway.store.marks.of(invocation_id)
-    return views.invocation_of(story, _payload(story), local_runs, marks)
+    waits = {one.key: await awaited(gateway, one) for one in story.deliveries if one.waits_for_turn}
+    return views.invocation_of(story, _payload(story), local_runs, marks, waits)
 
 
 async def replay(
@@ -131,7 +133,17 @@ async def started_again(
     if webhook.recording_until > now:
         sample = sample_of(webhook.id, invocation_id, fields, payload.text)
     delivery = await gateway.store.emissions.replay(
-        invocation_id, fields, now, webhook.first_state, webhook.lane, by, sample, note, made, expected
+        invocation_id,
+        fields,
+        now,
+        webhook.first_state,
+        webhook.lane,
+        webhook.turn_again(payload, fields),
+        by,
+        sample,
+        note,
+        made,
+        expected,
     )
     gateway.runtime.starts_due(webhook.lane)
     gateway.runtime.live.touch(invocation_id)

@@ -21,10 +21,12 @@ from postern.core.webhooks.settings import (
     Resolved,
     SignatureAuthentication,
     TargetSetting,
+    TurnsSetting,
     WebhookSettings,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
 from postern.core.webhooks.target import OwnTarget
+from postern.core.webhooks.turns import TurnRules, turns
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 from postern.usecases.webhooks.resolving import scheme_of
 
@@ -57,7 +59,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         handshake=_handshake(settings.handshake, credential, stored.secrets),
         cors=Cors(tuple(settings.cors.origins)) if settings.cors.enabled else None,
         target=target_of(settings.target, stored.secrets),
-        lane=stored.id if settings.target is not None else "",
+        lane=stored.id if settings.target is not None or settings.turns is not None else "",
         conditions=conditions_of(settings.conditions, mask, provider),
         duplicates=_duplicates(settings.duplicate_protection),
         payload_limit=settings.payload_limit_bytes,
@@ -66,6 +68,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         answer_timeout=answer_timeout(settings, resolved),
         takes=TakenBodies(arrays, settings.accepts_empty, settings.accepts_xml, settings.payload_limit_bytes),
         accepted_answer=settings.accepted_answer,
+        turns=_turns(settings.turns),
         alarms=settings.alarms,
         changed_at=stored.updated_at,
         method=how.method,
@@ -94,6 +97,12 @@ def conditions_of(rows: Sequence[ConditionRow], mask: Mask, provider: str) -> Co
             for one in rows
         ]
     )
+
+
+def _turns(one: TurnsSetting | None) -> TurnRules | None:
+    if one is None:
+        return None
+    return turns(one.at_once, one.by, one.newest_after_seconds, one.longest_wait_seconds)
 
 
 def answer_timeout(settings: WebhookSettings, resolved: Resolved) -> float | None:

@@ -33,6 +33,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel, to_snake
 
 from postern import presets
+from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.documents import Document
 from postern.core.names import sent_header_problem
 from postern.core.problems import FieldsRefused
@@ -373,6 +374,17 @@ class SendAgainSettingRequest(SettingRequest):
         return token
 
 
+@asks_for(settings.TurnsSetting)
+class TurnsRequest(SettingRequest):
+    @field_validator("longest_wait_seconds", check_fields=False)
+    @classmethod
+    def _longer_than_the_quiet(cls, longest: int | None, info: ValidationInfo) -> int | None:
+        quiet = info.data.get("newest_after_seconds", longest)
+        if longest is not None and (quiet is None or longest < quiet):
+            raise ValueError("ends the wait of newestAfterSeconds, and is as long at least")
+        return longest
+
+
 @asks_for(WebhookSettings)
 class WebhookRequest(SettingRequest):
     """Everything that can be set on a webhook."""
@@ -380,6 +392,7 @@ class WebhookRequest(SettingRequest):
     enabled: bool = True
     authentication: AskedAuthentication = Field(discriminator="method")
     target: TargetRequest | None = None
+    turns: TurnsRequest | None = None
     schedule: ScheduleRequest | None = None
     send_again: SendAgainSettingRequest | None = None
 
@@ -397,6 +410,24 @@ class WebhookRequest(SettingRequest):
         if arrays == "each" and waits and waits.enabled:
             raise ValueError("a caller who waits hears one workflow: read arrays whole, or answer at once")
         return arrays
+
+    @field_validator("turns")
+    @classmethod
+    def _takes_turns(cls, turns: Any, info: ValidationInfo) -> Any:
+        if turns is None:
+            return None
+        wrong = {}
+        mapped: Any = info.data.get("field_mapping")
+        if mapped and turns.by in FIELD_NAMES and turns.by not in mapped.setting().paths():
+            wrong["by"] = f"{turns.by} is not mapped: map it, or write its path here"
+        waits: Any = info.data.get("synchronous_response")
+        if waits and waits.enabled:
+            wrong["atOnce"] = "a caller who waits cannot wait for a turn: answer at once, or take no turns"
+        elif turns.at_once is None and turns.by is None and turns.newest_after_seconds is None:
+            wrong["atOnce"] = "write atOnce, by or newestAfterSeconds, or null for no turns"
+        if wrong:
+            raise FieldsRefused(wrong)
+        return turns
 
     @field_validator("handshake", check_fields=False)
     @classmethod

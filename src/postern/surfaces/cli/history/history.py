@@ -207,6 +207,20 @@ def replay_edited(*, invocation: str, body: Path | None, values: tuple[str, ...]
     report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is {done.delivery.state}.")
 
 
+@commands.command("start-now")
+def start_now(*, invocation: str) -> None:
+    """Start a call that waits for its turn, whatever is at work.
+
+    Example:
+
+      postern history start-now inv_…
+    """
+    report(
+        api.post(Replayed, "invocations", invocation, "start-now"),
+        f"{invocation} starts now, out of its turn.",
+    )
+
+
 @commands.command("preview")
 @click.argument("paths", nargs=-1, required=True, metavar="FIELD=PATH...", help="Like fieldOne=order.number.")
 def preview(invocation: str, paths: tuple[str, ...]) -> None:

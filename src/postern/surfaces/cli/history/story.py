@@ -80,6 +80,10 @@ def _delivery(one: Delivery) -> Iterable[str]:
         yield f"{tried.at}  {tried.outcome}{workflows}{f': {tried.detail}' if tried.detail else ''}"
     if one.nobody_listens:
         yield "no workflow wants it"
+    if one.waits_for is not None:
+        yield f"waits for {one.waits_for}"
+    if one.superseded_by is not None:
+        yield f"in its place {one.superseded_by} was started"
     if one.next_attempt_at is not None:
         yield f"{one.next_attempt_at}  the next try"
     if one.response is not None:

@@ -1,10 +1,12 @@
 """Answers about calls: each with its verdict, and what became of it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from postern.core.deliveries.delivery import DeliveryState
+from postern.core.deliveries.delivery import DeliveryState, invocation_of_key
 from postern.core.history import invocation as recorded
 from postern.core.history.compare import Difference, Differences
 from postern.core.history.marks import Bookmark, EditedFrom, Marks, Note
@@ -73,6 +75,10 @@ class Delivery(View):
     released_at: Time | None
     started_at: Time | None
     next_attempt_at: Time | None
+    waits_for: str | None
+    """For what it waits before it is tried at first, and since when; null if not for its turn."""
+    superseded_by: str | None
+    """The invocation that was started in its place."""
     attempts: int
     log: list[Attempt]
     runs: int | None
@@ -142,7 +148,11 @@ class Replayed(View):
 
 
 def invocation_of(
-    story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[ListenerCall], marks: Marks
+    story: recorded.Story,
+    payload: msgspec.Raw | None,
+    local_runs: list[ListenerCall],
+    marks: Marks,
+    waits: Mapping[str, str] = MappingProxyType({}),
 ) -> Invocation:
     invocation = story.invocation
     body = invocation.body
@@ -155,7 +165,7 @@ def invocation_of(
         body_truncated=invocation.body_is_cut,
         payload=payload,
         trace=[Step(*step) for step in invocation.steps],
-        deliveries=[delivery_of(one) for one in story.deliveries],
+        deliveries=[delivery_of(one, waits.get(one.key)) for one in story.deliveries],
         local_runs=[run_of(one) for one in local_runs],
         judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),
         bookmark=story.bookmark,
@@ -165,13 +175,17 @@ def invocation_of(
     )
 
 
-def delivery_of(one: recorded.Delivery) -> Delivery:
+def delivery_of(one: recorded.Delivery, waits_for: str | None = None) -> Delivery:
     response = one.response
     return shown(
         Delivery,
         one,
         released_at=None if one.state == "dropped" else Time.maybe(one.released_at),
-        next_attempt_at=Time(one.next_at) if one.state == "queued" else None,
+        next_attempt_at=Time(one.next_at)
+        if one.state == "queued" and (one.attempts or not one.waits_for_turn)
+        else None,
+        waits_for=waits_for or None,
+        superseded_by=one.superseded_by and invocation_of_key(one.superseded_by),
         log=msgspec.convert(one.log, list[Attempt], dec_hook=lambda _, seconds: Time(seconds)),
         nobody_listens=one.state == "started" and one.runs == 0,
         run_state=run_state_of(one),

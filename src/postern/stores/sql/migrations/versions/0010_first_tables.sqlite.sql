@@ -90,13 +90,21 @@ CREATE TABLE deliveries (
   asked_by TEXT,
   replay_id VARCHAR(40),
   lane VARCHAR(40) DEFAULT '' NOT NULL,
+  turn VARCHAR(24),
+  place INTEGER,
+  at_work BOOLEAN,
+  superseded_by VARCHAR(48),
   PRIMARY KEY ("key")
 )
  WITHOUT ROWID;
 
-CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, "key") WHERE state IN ('failed', 'held', 'lost', 'dropped');
+CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, "key") WHERE state IN ('failed', 'held', 'lost', 'dropped', 'superseded');
+
+CREATE INDEX deliveries_at_work ON deliveries (lane, turn) WHERE at_work;
 
 CREATE INDEX deliveries_due ON deliveries (lane, next_at) WHERE state = 'queued';
+
+CREATE INDEX deliveries_in_turn ON deliveries (lane, turn, place, "key") WHERE state IN ('queued', 'held') AND lane <> '';
 
 CREATE INDEX deliveries_of_replay ON deliveries (replay_id, invocation_id, state) WHERE replay_id IS NOT NULL;
 

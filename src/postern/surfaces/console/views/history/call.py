@@ -14,6 +14,7 @@ from postern.surfaces.console import pages, tree
 from postern.surfaces.console.views.history import fixes, story
 from postern.surfaces.console.visit import Form, ViewFunction, Visit, problem_of, whole_number
 from postern.usecases.calls import readmission
+from postern.usecases.deliveries import turns
 from postern.usecases.history import history, samples
 from postern.usecases.listeners import listeners
 from postern.usecases.operations import engine
@@ -87,6 +88,12 @@ async def replay(visit: Visit) -> Response:
         return await told(visit, "replayed-before")  # by a second click, in another tab, or by somebody else
     is_held = done.delivery.state == "held"
     return await told(visit, "replay-held" if is_held else "replayed")
+
+
+@staying
+async def start_now(visit: Visit) -> Response:
+    await visit.ask(turns.start_now, visit.at("invocation"))
+    return await told(visit, "out-of-turn")
 
 
 @staying

@@ -26,6 +26,7 @@ from postern.usecases.alarms import incidents
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.operations import retention
+from postern.usecases.runtime.turns import tells_ends
 from postern.usecases.shapes import validated
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import trying, webhooks
@@ -95,6 +96,7 @@ async def show(
         generic=senders.about("generic") if "generic" in names() else None,
         lately=came_lately(webhook, await calls_lately(visit, webhook.id)),
         start=start,
+        tells_ends=tells_ends(visit.gateway, webhook.id),
         rule=visit.ask(retention.rule),
         **authentication.scheme_context(
             scheme, others=start in names() or how.get("provider", "") == "custom"
@@ -186,6 +188,10 @@ READ: dict[str, Callable[[Form, str], Any]] = {
     "historyRetentionDays": Form.number,
     "bodyRetentionDays": Form.number,
     "filteredRetentionDays": Form.number,
+    "turns.atOnce": Form.number,
+    "turns.by": Form.given,
+    "turns.newestAfterSeconds": Form.number,
+    "turns.longestWaitSeconds": Form.number,
     "alarms.rejected": Form.on,
     "alarms.notStarted": Form.on,
     "alarms.runsFailed": Form.on,
@@ -212,6 +218,8 @@ def request_of(form: Form) -> Patch:
         wanted["conditions"] = rows_of(form)
     if not any(wanted.get("acceptedAnswer", {}).values()):
         wanted |= {"acceptedAnswer": None} if "acceptedAnswer" in wanted else {}
+    if "turns" in wanted and not any(wanted["turns"].values()):
+        wanted["turns"] = None
     if "alarms" in wanted and not wanted["alarms"]["rhythm"]["rows"]:
         wanted["alarms"]["rhythm"] = None
     if (target := wanted.get("target")) is not None:
