@@ -6,8 +6,10 @@ import { unsent } from "./guard.js";
 const LONGEST_WAIT = 30_000; // a page that somebody has stopped tells nobody
 const DOUBLE_CLICK = 600;
 const AWAY = "The gateway did not answer. Nothing that you typed is lost: try again.";
+const failed = (status) => `The gateway answered ${status}. Nothing that you typed is lost: try again.`;
 
 let pressed, came, at;
+const reached = new WeakSet();
 const resting = new Set(); // a mark on the button would not outlive a page that is put in its place
 const isPost = (form) => form?.matches?.("form[method=post]"); // a field may be called method
 const buttonsOf = (form) => [...form.elements].filter((one) => one.type === "submit" && !one.disabled);
@@ -29,12 +31,23 @@ export function once() {
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!isPost(form) || event.defaultPrevented) return;
+    if (!reached.delete(form)) return void reach(event);
     // After the browser has read which button it was. A file that is taken along leaves the page as it is.
     const wait = pressed?.value === "export" ? 2000 : LONGEST_WAIT;
     setTimeout(() => setTimeout(rest(form), wait));
   });
   window.addEventListener("pageshow", () => resting.forEach(wake));
 
+  // Whatever else was pressed, like a filter, has no other place to say it.
+  const pressedOr = ({ detail: { ctx } }) => !isPost(ctx?.sourceElement) && ctx?.sourceElement?.matches("form, a, button") && ctx;
+  document.addEventListener("htmx:after:request", (event) => {
+    const ctx = pressedOr(event);
+    if (ctx) ctx.response.status >= 500 ? sayHere(ctx.sourceElement, null, whyIn(ctx.text) ?? failed(ctx.response.status)) : unsay(ctx.sourceElement);
+  });
+  document.addEventListener("htmx:error", (event) => {
+    const ctx = pressedOr(event);
+    if (ctx) sayHere(ctx.sourceElement, null, AWAY);
+  });
   const asked = (event, then) => isPost(event.detail?.ctx?.sourceElement) && then(event.detail.ctx.sourceElement, event.detail.ctx);
   document.addEventListener("htmx:before:request", (event) => asked(event, (form, ctx) => {
     unsay(form);
@@ -46,12 +59,25 @@ export function once() {
     if (place) came = { at: Date.now(), place };
   }));
   document.addEventListener("htmx:after:request", (event) => asked(event, (form, { response, text, pressed }) => {
-    if (response.status >= 500) return sayHere(form, pressed, whyIn(text) ?? `The gateway answered ${response.status}. Nothing that you typed is lost: try again.`);
+    if (response.status >= 500) return sayHere(form, pressed, whyIn(text) ?? failed(response.status));
     // The form stays, and what it asks for next is something else.
     if (response.status < 400 && form.elements.once) form.elements.once.value = crypto.getRandomValues(new Uint32Array(2)).reduce((text, one) => text + one.toString(16), "");
   }));
   document.addEventListener("htmx:error", (event) => asked(event, (form, { pressed }) => sayHere(form, pressed, AWAY)));
   document.addEventListener("htmx:finally:request", (event) => asked(event, (_, { wake }) => wake?.()));
+}
+
+// A page that is left for one that does not come has lost what was typed: the gateway is asked first whether it is there.
+async function reach(event) {
+  event.preventDefault();
+  const { target: form, submitter } = event;
+  unsay(form);
+  const wakeUp = rest(form);
+  const answer = await fetch("/healthz", { cache: "no-store" }).catch(() => null);
+  wakeUp();
+  if (!answer || answer.status >= 500) return sayHere(form, submitter, answer ? failed(answer.status) : AWAY);
+  reached.add(form);
+  form.requestSubmit(submitter);
 }
 
 // Returns what ends the rest. The focus comes back, which a disabled button loses.
@@ -81,7 +107,7 @@ function whyIn(text) {
 function sayHere(form, button, text) {
   unsay(form);
   unsent();
-  const bar = form.querySelector(".save-bar");
+  const bar = form.closest("form")?.querySelector(".save-bar");
   const line = bar?.querySelector("p") ?? document.createElement("p");
   line.textContent = text;
   line.dataset.inVain = "";
@@ -92,7 +118,7 @@ function sayHere(form, button, text) {
 }
 
 function unsay(form) {
-  const bar = form.querySelector(".save-bar");
+  const bar = form.closest("form")?.querySelector(".save-bar");
   for (const line of document.querySelectorAll("[data-in-vain]")) {
     if (line.closest(".save-bar") === bar && bar) line.textContent = "";
     else if (!line.closest(".save-bar")) line.remove();
