@@ -291,7 +291,7 @@ async def test_seven_and_a_half_hours_of_401_from_the_alarm_to_an_empty_list_by_
         ) as client:
             ann = Person(client)
             await ann.opens("/webhooks")
-            assert "Incidents (1)" in await ann.sends("Password", name="ann", password=PASSWORD)
+            assert "Incidents 1" in await ann.sends("Password", name="ann", password=PASSWORD)
             incident = await ann.follows("Calls rejected")
             path = re.search(r"/incidents/inc_\w+", incident)
             assert f"102 calls rejected: {why} (102)." in incident and path is not None

@@ -55,14 +55,14 @@ def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
     console.open(f"/webhooks/{webhook['id']}/settings#mapping")
     console.page.get_by_role("button", name="ada@example.com").click()
     console.page.get_by_role("button", name="12.5").click()
-    expect(console.page.locator("#values")).to_contain_text("12.5")
+    expect(console.page.locator("#slots")).to_contain_text("12.5")
     console.click("Undo fieldTwo")
     expect(console.page.get_by_label("Field two")).to_have_value("")
     console.page.evaluate("scrollTo(0, 200)")
     console.save()
     saved = console.settings_of(webhook)["fieldMapping"]
     assert (saved["fieldOne"], saved["fieldTwo"]) == ("customer.e\\.mail", None)
-    expect(console.page.locator("#values")).to_contain_text("ada@example.com")
+    expect(console.page.locator("#slots")).to_contain_text("ada@example.com")
     assert console.page.evaluate("[scrollY, document.activeElement.textContent.trim()]") == [200, "Save"]
 
 
@@ -74,12 +74,12 @@ def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(c
     )
     console.call(webhook["url"], {"n": "a stranger's"})
     console.open(f"/webhooks/{webhook['id']}/settings#mapping")
-    expect(console.page.locator("#values")).to_contain_text("a stranger's")
+    expect(console.page.locator("#slots")).to_contain_text("a stranger's")
     expect(console.page.get_by_text("No call has been accepted yet: this one was rejected")).to_be_visible()
     console.call(webhook["url"], {"n": "the sender's"}, X_Api_Key="a token")
     console.call(webhook["url"], {"n": "a stranger's"})
     console.open(f"/webhooks/{webhook['id']}/settings#mapping")
-    expect(console.page.locator("#values")).to_contain_text("the sender's")
+    expect(console.page.locator("#slots")).to_contain_text("the sender's")
     expect(console.page.get_by_text("No call has been accepted yet")).to_be_hidden()
 
 
@@ -94,7 +94,7 @@ def test_the_four_values_follow_what_is_typed(console: Console) -> None:
         ("$.total", "Write it without $ in front"),
     ):
         console.page.get_by_label("Field one").fill(typed)
-        expect(console.page.locator("#values")).to_contain_text(said)
+        expect(console.page.locator("#slots")).to_contain_text(said)
 
 
 @pytest.mark.parametrize("place", ["value", "key", "header", "query"])
@@ -108,7 +108,7 @@ def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> 
     shown = {"header": "headers", "query": "query"}.get(place, "tree")
     for path, seen in (
         (f"/calls/{call}?show={shown}", ".sent"),
-        (f"/webhooks/{webhook['id']}/settings#mapping", "#values"),
+        (f"/webhooks/{webhook['id']}/settings#mapping", "#slots"),
         (f"/webhooks/{webhook['id']}/calls?live=1", "[data-panel] .trace"),
     ):
         console.open(path)

@@ -85,7 +85,7 @@ def test_what_strangers_send_turns_and_hides_nothing(console: Console, webhook: 
     page.get_by_role("link", name="Pretty").click()
     expect(page.locator(".sent pre")).to_contain_text('"\\u202egnp.exe"')
     console.open(f"/webhooks/{hostile['id']}/settings#mapping")
-    expect(page.locator("#values").locator(marks)).to_have_count(1)
+    expect(page.locator("#slots").locator(marks)).to_have_count(1)
     for path in (f"/calls?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/settings#mapping"):
         console.open(path)
         assert "\u202e" not in page.locator("main").inner_text(), path

@@ -1,7 +1,6 @@
 """What somebody does on each page that acts, while everything goes wrong: it is said where they pressed, what they typed is still
 there, and it is done, once, as soon as it can be."""
 
-import re
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -473,7 +473,7 @@ def test_what_comes_within_a_minute_is_not_said_to_have_been(console: Console) -
     console.open("/webhooks")
     assert shown(45, "in 46 s") == "in less than a minute"
     assert shown(90, "in 2 minutes") == "in 2 minutes"
-    assert shown(-8, "in 1 s") == "8 s ago"
+    assert shown(-8, "in 1 s") == "8 seconds ago"
     assert shown(20, "just now") == "just now", "the reader's clock is slow"
 
 

@@ -35,7 +35,7 @@ def test_a_short_duration_is_not_said_to_be_nothing(value: float | None, text: s
         (3_599, "in 1 hour"),
         (61, "in 1 minute"),
         (60, "in 1 minute"),
-        (59, "in 59 s"),
+        (59, "in 59 seconds"),
         (-86_399, "23 hours ago"),
     ],
 )

@@ -163,12 +163,12 @@ def ago(then: float | None, now: float | None = None) -> str:
     return f"{_span(seconds)} ago" if seconds < 7 * 86400 else _written(then, "%-d %b %Y")
 
 
+SPANS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
 def _span(seconds: float) -> str:
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {unit}{'s' if count != 1 else ''}"
-    return f"{int(seconds)} s"
+    size, unit = next(one for one in SPANS if seconds >= one[0] or one[0] == 1)
+    return plural(int(seconds // size), unit)
 
 
 def possessive(name: str) -> str:

@@ -1,6 +1,6 @@
 // "3 minutes ago" stays true while the page is open, and the exact time is the reader's own.
 
-const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];
+const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
 export function times() {
   show();
@@ -57,7 +57,6 @@ function show(within = document) {
 
 function ago(seconds, then) {
   if (seconds < 5) return "just now";
-  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
   if (seconds > 7 * 86400) return then.toLocaleDateString(undefined, { dateStyle: "medium", timeZone: ZONE });
   const [unit, size] = UNITS.find(([, size]) => seconds >= size);
   const count = Math.floor(seconds / size);

@@ -110,7 +110,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
 def _call(item: InvocationSummary, names: dict[str, str]) -> str:
     said = [item.event or "", *item.other_values]
     call = f"{words.STATUS_WORDS[item.status][0]} call to {names.get(item.webhook_id, 'a deleted webhook')}"
-    return " · ".join([*filter(None, said), call])
+    return " · ".join([call, *filter(None, said)])  # what is cut is at the end
 
 
 def _pages(visit: Visit) -> list[tuple[str, str]]:
