@@ -197,6 +197,7 @@ def tell(way: Story) -> None:
         ("history", "compare", invocation, invocation),
         ("history", "replay-edited", invocation, "--value", "fieldOne=by hand"),
         ("history", "replay-edited", invocation, "--value", "fieldNine=a"),
+        ("history", "start-now", invocation),
         ("history", "confirm-subscription", invocation),
         ("history", "preview", invocation, "fieldOne=number", "fieldTwo=text"),
         ("history", "preview", invocation, "fieldOne=a["),

@@ -60,6 +60,7 @@ OF_AN_ENGINE = {
 }
 
 
+QUIET = {"newestAfterSeconds": 600}
 LEAVES_NO_NOTE = {
     *("test-signature", "ask-for-calls", "answer-call", "enter-listener", "end-listener", "send-again"),
     *("test-channels", "try-conditions"),
@@ -101,6 +102,12 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     accepted = api.call(webhook, b'{"number": "1001"}')
     for path in (of, f"{of}/sample", f"{of}/readmissible", "webhooks", "invocations", accepted):
         api.checked("GET", path)
+    bursts = api.checked(
+        "POST", "webhooks", {"name": "Bursts", "authentication": {"method": "none"}, "turns": QUIET}
+    )
+    waiting = api.call(bursts, b"{}")
+    assert api.checked("GET", waiting)["deliveries"][0]["waitsFor"]
+    api.checked("POST", f"{waiting}/start-now")
     api.checked("GET", f"{accepted}/preview?fieldOne=number&fieldTwo=a&fieldThree=b&fieldFour=c")
     api.checked("GET", f"{accepted}/request")
     api.checked("POST", f"{accepted}/replay")
