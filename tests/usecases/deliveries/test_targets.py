@@ -76,8 +76,7 @@ async def test_without_forward_it_gets_the_trigger_signed_with_its_own_key(
     )
     call = await house.recorded(webhook, b'{"id": 7}')
     house.gateway.site.callback_url = "http://127.0.0.1:8080"
-    await house.deliver()
-    assert receiver.asked == [], "the engine's lane has nothing of it"
+    assert await house.dispatcher.round() == 0, "the engine's lane has nothing of it"
     await deliver(house, webhook)
     (asked,) = receiver.asked
     sent, headers = msgspec.json.decode(asked.body), plain(asked)
