@@ -54,7 +54,7 @@ ANSWERED: dict[tuple[Any, type[View]], dict[str, str]] = {
     },
     (delivery.Run, Run): {},
     (replay.Replay, Replay): {"wanted": "filter", "total": "count", "position": "done"},
-    (alarms.Incident, Incident): {"detail": "sentence", "told": "not_told", "tell_at": "it is soon"},
+    (alarms.Incident, Incident): {"detail": "sentence", "tell_at": "it is soon"},
     (ScheduleState, webhooks.ScheduleState): {
         "webhook_id": "is the webhook's",
         "last_at": "last_run_at",
@@ -123,7 +123,8 @@ SHOWN: dict[tuple[type[View], str], tuple[str, dict[str, str]]] = {
         {
             "acknowledged_at": "show has it",
             "closed_because": "show has it",
-            "not_told": "show has it",
+            "acknowledged_note": "show has it",
+            "told": "show has it",
             "opened_at": "a minute after the first",
             "reasons": "is in the sentence",
             "sender_clock": "show has it",

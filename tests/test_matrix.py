@@ -69,6 +69,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "engine.runs": {"cli": NO_ENGINE},
     "engine.state": of_the_console("`/readyz` tells it"),
     "export.everything": dict.fromkeys(("rest", "mcp", "console"), PAGE_BY_PAGE),
+    "incidents.at_a_glance": of_the_console(FOR_PAGES),
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "findable.behind": of_the_console(FOR_PAGES),
     "history.oldest": of_the_console(FOR_PAGES),

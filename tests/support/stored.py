@@ -5,6 +5,7 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from support.waiting import PATIENCE
@@ -26,11 +27,14 @@ def overwrite(data_dir: Path, webhook_id: str, document: str = NEWER) -> None:
         database.execute(changed, (document, webhook_id))
 
 
-def open_incident(data_dir: Path, webhook_id: str, code: str = "signature_mismatch") -> str:
-    """One about a call that was rejected; its id."""
-    made = f"inc_{'0' * 32}"
+def open_incident(
+    data_dir: Path, webhook_id: str, code: str = "signature_mismatch", kind: str = "rejected", count: int = 1
+) -> str:
+    """One about calls that were rejected, or failed otherwise; its id."""
+    made = f"inc_{token_hex(16)}"
     now = int(time.time() * 1000)
-    told = (made, webhook_id, "rejected", now, now - 3_600_000, now, 1, b'{"%s": 1}' % code.encode(), "", now)
+    reasons = b'{"%s": %d}' % (code.encode(), count)
+    told = (made, webhook_id, kind, now, now - 3_600_000, now, count, reasons, "", now)
     names = "id, webhook_id, kind, opened_at, first_at, last_at, count, reasons, detail, tell_at"
     insert = f"INSERT INTO incidents ({names}) VALUES ({', '.join('?' * len(told))})"
     rows(data_dir / "postern.db", insert, *told)

@@ -14,6 +14,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    exists,
     false,
     func,
     literal_column,
@@ -117,6 +118,7 @@ class Incidents(Repository):
         values = _gathered(found)
         if news_at is not None:
             values |= {"tell_at": _told_by(news_at), "acknowledged_at": None, "acknowledged_by": ""}
+            values["acknowledged_note"] = ""
         connection.execute(update(incidents).where(incidents.c.id == incident_id, _OPEN).values(values))
 
     @writes
@@ -131,11 +133,11 @@ class Incidents(Repository):
 
     @writes
     def acknowledge(
-        self, connection: Connection, incident_id: str, now: float, by: str, note: AuditEntry
+        self, connection: Connection, incident_id: str, now: float, by: str, text: str, note: AuditEntry
     ) -> bool:
-        """False if it is over, or was acknowledged before."""
+        """``text``: what that person does about it. False if it is over, or was acknowledged before."""
         unseen = incidents.c.id == incident_id, _OPEN, incidents.c.acknowledged_at.is_(None)
-        values = {"acknowledged_at": milliseconds(now), "acknowledged_by": by}
+        values = {"acknowledged_at": milliseconds(now), "acknowledged_by": by, "acknowledged_note": text}
         return changed_one(connection, update(incidents).where(*unseen).values(values), note)
 
     @writes
@@ -260,18 +262,20 @@ class Incidents(Repository):
         return replace(found, first_at=first, last_at=max([found.last_at, *times]))
 
     @reads
-    def failed_calls(
-        self, connection: Connection, webhook_id: str, since: float, until: float | None, limit: int
-    ) -> list[str]:
-        """The calls of which a run failed between these times, those that failed last first."""
-        asked = select(deliveries.c.invocation_id).where(_run_failed(webhook_id))
-        asked = asked.where(deliveries.c.ended_at >= stored(since))
-        if until is not None:
-            asked = asked.where(deliveries.c.ended_at <= stored(until))
-        newest = func.max(deliveries.c.ended_at).desc()
-        return list(
-            connection.scalars(asked.group_by(deliveries.c.invocation_id).order_by(newest).limit(limit))
-        )
+    def failed_calls(self, connection: Connection, incident: Incident, limit: int) -> list[str]:
+        """Its calls of which a run failed or a start was refused, those that failed last first."""
+        newest = func.max(deliveries.c.ended_at).desc(), deliveries.c.invocation_id.desc()
+        asked = _failed(incident).group_by(deliveries.c.invocation_id)
+        return list(connection.scalars(asked.order_by(*newest).limit(limit)))
+
+    @reads
+    def left(self, connection: Connection, incident: Incident, most: int) -> int:
+        """How many of these calls have not gone through since, up to so many."""
+        later = deliveries.alias()
+        well = ("completed",) if incident.kind == "runs_failed" else ("started", "completed")
+        again = later.c.invocation_id == deliveries.c.invocation_id, later.c.emission > deliveries.c.emission
+        asked = _failed(incident).where(~exists().where(*again, later.c.state.in_(well))).distinct()
+        return connection.scalar(select(func.count()).select_from(asked.limit(most).subquery())) or 0
 
     @reads
     def has_been(self, connection: Connection, webhook_id: str, code: str, since: int, until: int) -> bool:
@@ -330,6 +334,18 @@ def _run_failed(webhook_id: str) -> ColumnElement[bool]:
     return and_(
         deliveries.c.webhook_id == webhook_id, deliveries.c.state == literal_column("'failed'"), ended
     )
+
+
+def _failed(incident: Incident) -> Select[tuple[str]]:
+    """Selects the calls of this incident's runs that failed, or starts that were refused."""
+    since, until = incident.first_at, incident.closed_at
+    if incident.kind == "runs_failed":
+        asked = select(deliveries.c.invocation_id).where(_run_failed(incident.webhook_id))
+        asked = asked.where(deliveries.c.ended_at >= stored(since))
+        return asked if until is None else asked.where(deliveries.c.ended_at <= stored(until))
+    asked = _refused(int(since // 60)).with_only_columns(deliveries.c.invocation_id)
+    asked = asked.where(deliveries.c.webhook_id == incident.webhook_id)
+    return asked if until is None else asked.where(deliveries.c.created_at <= stored(until))
 
 
 def _of_runs(connection: Connection, webhook_id: str, found: Found) -> Found:

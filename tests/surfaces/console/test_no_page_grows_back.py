@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from support.stored import open_incident
 from surfaces.console.conftest import Console, Outside
 from surfaces.console.test_first_hour import COUNTED
 
@@ -26,6 +27,7 @@ CEILINGS = {
     "/webhooks/{shop}/rejected": (60, 9),
     "/calls": (75, 11),
     "/calls/{call}": (120, 20),
+    "/incidents/{incident}": (70, 11),
     "/volume": (75, 9),
     "/workflows": (110, 5),
     "/tester": (125, 11),
@@ -41,7 +43,8 @@ def known(outside: Outside) -> dict[str, str]:
     shop = outside.shop("Shop", "a" * 32, fieldMapping={"fieldOne": "order_number"})
     sent = outside.api.post(f"webhooks/{shop['id']}/test-calls", {})
     assert sent.status == 200, sent.text
-    return {"shop": shop["id"], "call": sent.json["calls"][0]["invocationId"]}
+    incident = open_incident(outside.program.data_dir, shop["id"])
+    return {"shop": shop["id"], "incident": incident, "call": sent.json["calls"][0]["invocationId"]}
 
 
 @pytest.mark.parametrize("path", CEILINGS)

@@ -16,7 +16,7 @@ from postern.settings import Settings
 from postern.stores.sql.tables import incidents
 from postern.usecases.alarms import incidents as incidents_use
 from postern.usecases.alarms import views
-from postern.usecases.alarms.incidents import acknowledge, listing, show
+from postern.usecases.alarms.incidents import acknowledge, at_a_glance, listing, show
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
@@ -87,7 +87,11 @@ async def test_the_story_of_seven_and_a_half_hours_of_401(
     assert (began - incident.first_at, clock.now - incident.last_at) < (60, 120)
     story = await show(desk.gateway, ACTOR, incident.id)
     assert (len(story.samples), [one.action for one in story.next_actions]) == (3, ["secrets", "send_again"])
-    await acknowledge(desk.gateway, ACTOR, incident.id)
+    for wrong in ("x" * 2001, "\ud83d"):
+        with pytest.raises(Refused, match="note"):
+            await acknowledge(desk.gateway, ACTOR, incident.id, wrong)
+    done = await acknowledge(desk.gateway, ACTOR, incident.id, " asks the shop ")
+    assert (done.acknowledged_by, done.acknowledged_note) == (ACTOR.name, "asks the shop")
     with pytest.raises(Refused, match="acknowledged"):
         await acknowledge(desk.gateway, ACTOR, incident.id)
 
@@ -97,12 +101,11 @@ async def test_the_story_of_seven_and_a_half_hours_of_401(
     admit = next(one for one in actions if one.action == "admit")
     assert (admit.action, admit.text, admit.count) == ("admit", "Admit 412 calls", 412)
     assert (await readmission.admit_all(desk.gateway, ACTOR, webhook_id, 412)).admitted == 412
-    for _ in range(16):
-        await clock.passes(60)
-        assert await call("the old secret of the shop", 0) == 200
-    await clock.passes(20)
     (told_again,) = (await listing(desk.gateway, ACTOR)).items
-    assert (told_again.closed_because, told_again.count) == ("calls go well again", 412)
+    assert (told_again.closed_because, told_again.count) == ("each rejected call was admitted", 412)
+    story = await show(desk.gateway, ACTOR, incident.id)
+    assert ([one.action for one in story.next_actions], story.left) == (["send_again"], 0)
+    await clock.passes(20)  # what it was about opens no other one
     assert [row.kind for row in await desk.rows(incidents.select())] == ["rejected"]
 
 
@@ -207,11 +210,48 @@ async def test_where_half_of_the_runs_fail_is_an_incident_however_long_after_the
     assert [(one.action, one.count) for one in story.next_actions] == [("replay", 5)]
     of_its_button = HistoryFilter(webhook_id=incident.webhook_id, status="failed")
     assert (await replays.plan(house.gateway, ACTOR, of_its_button)).count == 5
+    assert story.left == 5
     last = clock.now - 15
     while await clock.open():
         await end([calls.pop()], "completed")
         await clock.passes(60)
     assert 14 * 60 < clock.now - last < 17 * 60
+
+
+@pytest.mark.parametrize(("kind", "refuses"), [("runs_failed", ""), ("not_started", "no such workflow")])
+async def test_once_each_of_its_calls_has_gone_through_an_incident_is_over(
+    house: House, kind: str, refuses: str
+) -> None:
+    webhook = await house.webhook()
+    clock, ends, house.engine.refuses = Clock(house, 0), house.gateway.store.endings, refuses
+
+    async def end(state: Literal["completed", "failed"], emission: int, some: list[str]) -> None:
+        known = {f"{call}.{emission}": End(state, clock.now, "out of stock") for call in some}
+        await ends.note([], known, {}, clock.now)
+
+    calls = [await house.recorded(webhook) for _ in range(4)]
+    await house.deliver()
+    clock.now = time.time()
+    await end("failed", 1, [] if refuses else calls)
+    await clock.passes(15)
+    (incident,) = await clock.open()
+    assert (incident.kind, incident.count) == (kind, 4)
+    house.engine.refuses = ""
+    for left, call in ((3, calls[:1]), (1, calls[1:3]), (0, calls[3:])):
+        for one in call:
+            await history.replay(house.gateway, ACTOR, one)
+        await house.deliver()
+        await end("completed", 2, call)
+        assert (await show(house.gateway, ACTOR, incident.id)).left == left
+        assert await clock.open() == [incident]
+        await clock.passes(15)
+    (over,) = await told(house)
+    assert (over.closed_because, over.closed_at) == ("each of its calls has gone through", clock.now)
+    assert (await show(house.gateway, ACTOR, incident.id)).next_actions == []
+    assert len((await at_a_glance(house.gateway, ACTOR, incident.id))[2]) == 4
+    await house.recorded(webhook)
+    await clock.passes(15)
+    assert await clock.open() == []
 
 
 @pytest.mark.parametrize(("kind", "refuses"), [("runs_failed", ""), ("not_started", "no such workflow")])

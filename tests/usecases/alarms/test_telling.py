@@ -302,7 +302,8 @@ async def test_a_channel_that_fails_is_tried_again_and_keeps_no_other_one_back(
         told_of = [(one["incident"], one["tries"], said in one["error"]) for one in lines if "channel" in one]
         assert set(told_of) == {(made, 1, True)}
         (told, *_) = (await incidents.listing(desk.gateway, ACTOR)).items
-        assert said in told.not_told[0] and "the-secret" not in str(told.not_told)
+        assert told.told[0].opened_at is None and said in told.told[0].error
+        assert "the-secret" not in str(told.told)
         assert len(failing.received) == (0 if how == "private" else 1)
         for _ in range(2):
             clock.now += telling.FIRST_WAIT + 1  # the second time it waits longer

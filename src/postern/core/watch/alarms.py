@@ -31,6 +31,9 @@ ALARMS: dict[AlarmKind, Alarm] = {
     "silence": Alarm("Silent"),
 }
 
+FAILS_CALLERS: tuple[AlarmKind, ...] = ("not_started", "runs_failed")
+"""Calls that were accepted and failed: they can be replayed. While one of these is open, callers who hear that the workflow
+has failed are no incident of their own."""
 IN_A_ROW, FEWEST = 3, 5
 """Bad calls that open an incident: this many without a good one among them, or at least this many where the share decides."""
 LOOK_BACK = 1440
@@ -47,6 +50,8 @@ REFUSED, WAITS = "start:refused", "start:waits"
 """Calls that the engine did not take, or that were given up; those that are still tried."""
 STRANGERS = frozenset({"credential_missing", "signature_missing", "method_not_allowed"})
 """Reasons for rejecting calls without any proof: anybody can send these."""
+ADMITTED = "each rejected call was admitted"
+"""Why an incident is over."""
 STOPPED = "stopped"
 """Calls were accepted while the incident was open, and are not any more."""
 _ON_PURPOSE = ("accepted", "filtered", "duplicate", "handshake", "webhook_disabled")
@@ -89,6 +94,8 @@ class Incident(Struct, frozen=True):
     closed_because: str = ""
     acknowledged_at: float | None = None
     acknowledged_by: str = ""
+    acknowledged_note: str = ""
+    """What that person is doing about it, in their words."""
     tell_at: float | None = None
     """The time of the next message; while a process tells them, the end of its lease."""
     told: dict[str, ChannelState] = field(default_factory=dict)

@@ -326,6 +326,7 @@ incidents = _table(
     Column("closed_because", Text, nullable=False, server_default=""),
     Column("acknowledged_at", BigInteger),
     Column("acknowledged_by", Text, nullable=False, server_default=""),
+    Column("acknowledged_note", Text, nullable=False, server_default=""),
     Column("tell_at", BigInteger),
     Column("told", LargeBinary),
     Index("incidents_of_webhook", "webhook_id", "id"),

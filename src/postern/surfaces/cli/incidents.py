@@ -46,9 +46,10 @@ def show_one(incident: str) -> None:
 
 @commands.command("acknowledge")
 @incident_argument
-def acknowledge(incident: str) -> None:
+@click.option("--note", default="", help="What you do about it.")
+def acknowledge(incident: str, note: str) -> None:
     """Acknowledge an incident: nobody is reminded of it any more. It closes by itself when all is well."""
-    done = api.post(Incident, "incidents", incident, "acknowledge")
+    done = api.post(Incident, "incidents", incident, "acknowledge", note=note or None)
     report(done, f"{done.id} is acknowledged by {plain(done.acknowledged_by)}.")
 
 

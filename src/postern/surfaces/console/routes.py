@@ -109,7 +109,7 @@ VIEWS: list[tuple[str, str, ViewFunction]] = [
     ("GET", "/incidents", incidents.listing),
     ("POST", "/incidents/test", incidents.test),
     ("GET", "/incidents/{incident}", incidents.show),
-    ("POST", "/incidents/{incident}/acknowledge", incidents.acknowledge),
+    ("POST", "/incidents/{incident}/{deed}", incidents.do),
     ("GET", "/volume", volume.show),
     ("GET", "/tester", tester.ask),
     ("POST", "/tester", tester.check),

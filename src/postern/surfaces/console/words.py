@@ -17,6 +17,7 @@ from postern.core.watch.alarms import ALARMS as ALARMS
 from postern.core.webhooks.conditions import Operator
 from postern.core.webhooks.settings import Forward, Method
 from postern.settings import EngineName
+from postern.usecases.alarms.incidents import headline_of as headline_of
 from postern.usecases.alarms.incidents import sentence_of as sentence_of
 from postern.usecases.answers import as_json, as_plain
 from postern.usecases.summary import InvocationSummary
@@ -183,10 +184,11 @@ def exact(then: float | None) -> str:
     return "" if then is None else _written(then, "%-d %b %Y, %H:%M:%S UTC")
 
 
-def moment(then: float) -> str:
+def moment(then: float, to_the_minute: bool = False) -> str:
     """The time, and the day if it is not today."""
     is_today = _written(then, "%x") == _written(time.time(), "%x")
-    return _written(then, "%H:%M:%S" if is_today else "%-d %b %H:%M:%S")
+    at = "%H:%M" if to_the_minute else "%H:%M:%S"
+    return _written(then, at if is_today else f"%-d %b {at}")
 
 
 def clock(then: float) -> str:

@@ -7,6 +7,7 @@ from postern.surfaces.rest.framework.operation import OnePage, Rows, ShortText
 from postern.usecases.alarms import incidents, telling
 from postern.usecases.alarms.views import Incident
 from postern.usecases.answers import Listing
+from postern.usecases.history.marks import NoteText
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 
@@ -33,10 +34,14 @@ async def list_incidents(gateway: Gateway, actor: Actor, query: IncidentQuery) -
     return await incidents.listing(gateway, actor, query.limit, query.cursor, query.webhook_id, query.open)
 
 
+class AcknowledgeQuery(Shape):
+    note: NoteText = Field(default="", description="What you do about it.")
+
+
 row.of(incidents.show, "show_incident", "GET", "/incidents/{incident_id}", "Show an incident")
 row.of(
     incidents.acknowledge, "acknowledge_incident", "POST", "/incidents/{incident_id}/acknowledge",
-    "Acknowledge an incident", refuses=("conflict",),
+    "Acknowledge an incident", query=AcknowledgeQuery, refuses=("conflict",),
 )  # fmt: skip
 row.of(
     incidents.rhythm, "propose_rhythm", "GET", "/webhooks/{webhook_id}/rhythm", "Propose a webhook's rhythm",

@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Iterator
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
+from postern.core.history.marks import LONGEST_NOTE
 from postern.core.moment import to_the_minute
-from postern.core.problems import PROBLEMS, Refused, existing
+from postern.core.problems import PROBLEMS, Refused, existing, invalid
 from postern.core.schedules import InvalidSchedule
 from postern.core.verdict import UNPROVEN
-from postern.core.watch.alarms import ALARMS, AlarmKind, Incident
+from postern.core.visible import can_be_stored
+from postern.core.watch.alarms import ADMITTED, ALARMS, FAILS_CALLERS, AlarmKind, Incident
 from postern.core.watch.rhythm import DAY, DAYS, Proposal, propose
 from postern.usecases.access.audit import noted
 from postern.usecases.alarms import views
@@ -27,6 +29,9 @@ from postern.usecases.summary import InvocationSummary
 SAMPLES = 3
 LOOKS_FOR = 1.0
 """Seconds for which rejected calls are judged once more. At least the calls found by then would start."""
+MOST_LEFT = 10_000
+MISMATCHES = ("signature_mismatch", "credential_mismatch")
+ENGINE_AWAY = {"engine cannot start", "calls wait"}
 WEEK = 7 * DAY
 GATEWAY = "gateway"
 """Given instead of a webhook's id, it selects the gateway's own incidents."""
@@ -56,23 +61,43 @@ async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incide
     """One incident with its newest calls, what would make them verify, and what can be done now."""
     require(actor, "read")
     incident = await _found(gateway, incident_id)
-    samples = [
-        await _sample(gateway, actor, incident, one) for one in await _newest(gateway, actor, incident)
-    ]
+    newest = await _newest(gateway, actor, incident, SAMPLES)
+    samples = [await _sample(gateway, actor, incident, one) for one in newest]
     return shown(
         views.IncidentStory,
         view_of(gateway, incident),
+        left=await _left(gateway, incident),
         samples=[sample for sample, _ in samples],
         next_actions=[one async for one in _next_actions(gateway, actor, incident, samples)],
     )
 
 
-async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incident:
-    """Acknowledge an incident: channels are not told of it any more. It stays open until all is well."""
-    require(actor, "write")
+async def at_a_glance(
+    gateway: Gateway, actor: Actor, incident_id: str, most: int = 50
+) -> tuple[views.Incident, int | None, list[InvocationSummary]]:
+    """An incident, how many of its failed calls are left, and its newest calls: what can be asked for again and again."""
+    require(actor, "read")
     incident = await _found(gateway, incident_id)
-    note = noted(gateway, actor, "incident acknowledged", incident_id, kind=incident.kind)
-    if not await gateway.store.incidents.acknowledge(incident_id, gateway.clock(), actor.name, note):
+    newest = await _newest(gateway, actor, incident, most)
+    return view_of(gateway, incident), await _left(gateway, incident), newest
+
+
+async def _left(gateway: Gateway, incident: Incident) -> int | None:
+    if incident.kind in FAILS_CALLERS:
+        return await gateway.store.incidents.left(incident, MOST_LEFT)
+    return 0 if incident.closed_because == ADMITTED else None
+
+
+async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str, note: str = "") -> views.Incident:
+    """Acknowledge an incident: channels are not told of it any more. It stays open until all is well. The note says what you do
+    about it."""
+    require(actor, "write")
+    text = note.strip()
+    if len(text) > LONGEST_NOTE or not can_be_stored(text):
+        raise invalid("note", f"has at most {LONGEST_NOTE:,} characters, which are text")
+    incident = await _found(gateway, incident_id)
+    entry = noted(gateway, actor, "incident acknowledged", incident_id, kind=incident.kind)
+    if not await gateway.store.incidents.acknowledge(incident_id, gateway.clock(), actor.name, text, entry):
         raise Refused("conflict", "this incident is over, or somebody has acknowledged it before")
     gateway.runtime.incidents = await gateway.store.incidents.open()
     return view_of(gateway, await _found(gateway, incident_id))
@@ -136,7 +161,7 @@ def view_of(gateway: Gateway, incident: Incident) -> views.Incident:
         webhook_name=listed.name if listed else None,
         sentence=sentence_of(incident),
         sender_clock=clock_of(_preset(gateway, incident.webhook_id), incident, gateway.clock()),
-        not_told=[f"{one.channel}: {one.error}" for one in incident.told.values() if one.error],
+        told=[views.told_of(one) for one in incident.told.values()],
     )
 
 
@@ -148,17 +173,14 @@ def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> s
     name, then = preset.title, f", and {preset.sender.then}" if preset.sender.then else ""
     given_up = incident.first_at + lasts
     if incident.closed_at is None and now < given_up:
-        return (
-            f"{name} gives the first of them up in {_rounded(given_up - now)} at the latest{then}; the last one came "
-            f"{_rounded(now - incident.last_at)} ago."
-        )
+        return f"{name} gives the first of them up in {_rounded(given_up - now)} at the latest{then}."
     if incident.closed_at is None:
         still = f" It may still retry calls since {to_the_minute(now - lasts)} by itself."
         return f"{name} gave the first of them up at {to_the_minute(given_up)}{then}.{still}"
     if now < incident.last_at + lasts:
         since = max(incident.first_at, now - lasts)
-        return f"{name} sends calls since {to_the_minute(since)} again by itself, until {to_the_minute(incident.last_at + lasts)}. Admit what is kept here; have earlier ones sent again."
-    return f"{name} sends none of them by itself any more. Admit what is kept here; have the rest sent again."
+        return f"{name} sends calls since {to_the_minute(since)} again by itself, until {to_the_minute(incident.last_at + lasts)}."
+    return f"{name} sends none of them by itself any more."
 
 
 def _rounded(seconds: float) -> str:
@@ -186,6 +208,22 @@ def _in_words(kind: AlarmKind, reason: str) -> str:
             return reason
 
 
+HEADLINES: dict[AlarmKind, tuple[str, str]] = {
+    "rejected": ("call", "rejected"),
+    "not_started": ("call", "not started"),
+    "runs_failed": ("call", "failed"),
+    "answers": ("caller", "answered with an error"),
+    "gateway": ("", "needs help"),
+    "silence": ("", "no call"),
+}
+
+
+def headline_of(incident: Incident | views.Incident) -> str:
+    """What has happened, in a few words that go before *since*."""
+    what, became = HEADLINES[incident.kind]
+    return f"{number_of(incident.count, what)} {became}" if what else became
+
+
 def sentence_of(incident: Incident) -> str:
     """Says what has happened in one sentence, with nothing in it that a caller sent."""
     why = ", ".join(
@@ -210,20 +248,19 @@ def sentence_of(incident: Incident) -> str:
 
 async def values_of(gateway: Gateway, incident: Incident) -> list[dict[str, str]]:
     """The mapped values of its newest calls, without callers who have proven nothing: no stranger writes in a message."""
-    found = await _newest(gateway, _READER, incident)
+    found = await _newest(gateway, _READER, incident, SAMPLES)
     return [one.fields for one in found if one.fields and one.code not in UNPROVEN]
 
 
-async def _newest(gateway: Gateway, actor: Actor, incident: Incident) -> list[InvocationSummary]:
-    if incident.kind == "runs_failed":  # by their runs: a call may have come long before
-        about = incident.webhook_id, incident.first_at, incident.closed_at
-        ids = await gateway.store.incidents.failed_calls(*about, SAMPLES)
-        stories = {one.invocation.id: one for one in await gateway.store.history.some(ids)}
-        return await rows_of(gateway, [stories[one] for one in ids if one in stories])
+async def _newest(gateway: Gateway, actor: Actor, incident: Incident, most: int) -> list[InvocationSummary]:
     found: list[InvocationSummary] = []
+    if incident.kind in FAILS_CALLERS:  # by their runs and starts: a call may have come long before
+        ids = await gateway.store.incidents.failed_calls(incident, most)
+        stories = {one.invocation.id: one for one in await gateway.store.history.some(ids)}
+        found = await rows_of(gateway, [stories[one] for one in ids if one in stories])
     for wanted in _of_incident(incident):
-        found += (await history.listing(gateway, actor, wanted, SAMPLES)).items
-    return found[:SAMPLES]
+        found += (await history.listing(gateway, actor, wanted, most)).items
+    return found[:most]
 
 
 async def _sample(
@@ -245,12 +282,15 @@ def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
         case "rejected":
             for code in incident.reasons:
                 yield HistoryFilter(code=code, **about)  # type: ignore[arg-type]
-        case "not_started" | "runs_failed":
-            # However early they came: what failed is what is replayed.
-            yield HistoryFilter(status="failed", webhook_id=incident.webhook_id)
+        case "not_started":
+            if "waits" in incident.reasons and incident.closed_at is None:
+                yield HistoryFilter(status="accepted", webhook_id=incident.webhook_id)
         case "answers":
             yield HistoryFilter(answer="5xx", **about)  # type: ignore[arg-type]
-        case "gateway" | "silence":
+        case "gateway":
+            if incident.reasons.keys() & ENGINE_AWAY and incident.closed_at is None:
+                yield HistoryFilter(status="accepted", webhook_id=incident.webhook_id or None)
+        case "runs_failed" | "silence":
             return
 
 
@@ -264,21 +304,22 @@ async def _next_actions(
         return
     match incident.kind:
         case "rejected":
-            for sample, fix in samples:
-                if fix is not None:
-                    text = f"Fix the setting: {sample.would_verify_if[fix]}"
-                    yield views.NextAction("fix", text, invocation_id=sample.invocation_id, fix=fix)
-                    break
-            else:
-                if any(PROBLEMS[reason].status == 401 for reason in incident.reasons if reason in PROBLEMS):
-                    yield views.NextAction("secrets", "Look at its secrets")
             found = await readmission.recheck_within(gateway, actor, incident.webhook_id, LOOKS_FOR)
             if found.calls:
                 yield views.NextAction("admit", f"Admit {found.counted}", found.calls)
+            fixed = next(((sample, fix) for sample, fix in samples if fix is not None), None)
+            refused = {PROBLEMS[reason].status for reason in incident.reasons if reason in PROBLEMS}
+            if incident.closed_at is None and fixed is not None:
+                text = f"Fix the setting: {fixed[0].would_verify_if[fixed[1]]}"
+                yield views.NextAction("fix", text, invocation_id=fixed[0].invocation_id, fix=fixed[1])
+            elif incident.closed_at is None and not found.calls and 401 in refused:
+                wrong = next((one.invocation_id for one, _ in samples if one.code in MISMATCHES), None)
+                yield views.NextAction("secrets", "Look at its secrets", invocation_id=wrong)
             if _can_be_asked(gateway, incident.webhook_id):
                 yield views.NextAction("send_again", "See what the sender did not deliver")
         case "not_started" | "runs_failed":
-            (wanted,) = _of_incident(incident)
+            # However early they came: what failed is what is replayed.
+            wanted = HistoryFilter(status="failed", webhook_id=incident.webhook_id)
             failed = (await history.count(gateway, actor, wanted)).calls
             if failed:
                 yield views.NextAction("replay", f"Replay {number_of(failed, 'call')}", failed)
@@ -286,9 +327,9 @@ async def _next_actions(
             yield views.NextAction("rhythm", "Change the rhythm")
             if _can_be_asked(gateway, incident.webhook_id):
                 yield views.NextAction("send_again", "See what the sender did not deliver")
-        case "gateway":
+        case "gateway" if incident.closed_at is None:
             yield views.NextAction("secrets", "Look at its secrets")
-        case "answers":
+        case "gateway" | "answers":
             pass
 
 

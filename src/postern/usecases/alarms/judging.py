@@ -10,6 +10,7 @@ from postern.core.moment import to_the_minute
 from postern.core.operations.retention import DAY
 from postern.core.watch.alarms import (
     ALARMS,
+    FAILS_CALLERS,
     IN_A_ROW,
     LATELY,
     LOOK_BACK,
@@ -56,8 +57,6 @@ OPEN_FOR_LONG = 3600.0
 CALLS_AGAIN = "calls come again"
 KNOWN_FOR = 30 * 1440
 """Minutes: a reason that occurred within these is not new."""
-FAILS_CALLERS: tuple[AlarmKind, ...] = ("not_started", "runs_failed")
-"""While one of these is open, callers who hear that the workflow has failed are no incident of their own."""
 OF_CALLS = tuple(kind for kind, alarm in ALARMS.items() if alarm.is_of_calls)
 
 
@@ -249,6 +248,10 @@ class AlarmLoop:
             await self._close(incident, now, "what waited was started")
         elif not waits and has_recovered(kind, minutes, webhook.alarms.share_percent, minute, long):
             await self._close(incident, now, "calls go well again")
+        elif (
+            not waits and kind in FAILS_CALLERS and not await self._gateway.store.incidents.left(incident, 1)
+        ):
+            await self._close(incident, now, "each of its calls has gone through")
 
     async def _gather(self, before: Incident, found: Found, now: float) -> None:
         after = replace(before, count=found.count, reasons=found.reasons, detail=found.detail)

@@ -139,7 +139,7 @@ async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment) 
     name = shown.webhook_name or ("a deleted webhook" if shown.webhook_id else "the gateway")
     parts = [f"{name}: {shown.sentence}", shown.sender_clock or ""]
     data = {**msgspec.to_builtins(shown, enc_hook=str), "url": link}
-    for ours in ("notTold", "acknowledgedAt", "acknowledgedBy"):
+    for ours in ("told", "acknowledgedAt", "acknowledgedBy", "acknowledgedNote"):
         del data[ours]
     at, key = incident.opened_at, f"{incident.id}.{moment}"
     if moment == "updated":

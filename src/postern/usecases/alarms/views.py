@@ -5,7 +5,26 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from postern.core.watch.alarms import AlarmKind
-from postern.usecases.answers import Time, View
+from postern.core.watch.channels import ChannelState
+from postern.usecases.answers import Time, View, shown
+
+
+class ToldChannel(View):
+    """A channel, and when it was told of the opening and of the end. ``error``: why the message that is due was not taken."""
+
+    channel: str
+    opened_at: Time | None
+    closed_at: Time | None
+    error: str
+
+
+def told_of(one: ChannelState) -> ToldChannel:
+    return shown(
+        ToldChannel,
+        one,
+        opened_at=Time.maybe(one.opened_at or None),
+        closed_at=Time.maybe(one.closed_at or None),
+    )
 
 
 class Incident(View):
@@ -33,7 +52,8 @@ class Incident(View):
     closed_because: str
     acknowledged_at: Time | None
     acknowledged_by: str
-    not_told: Annotated[list[str], Meta(description="Channels that could not be told, and why.")]
+    acknowledged_note: Annotated[str, Meta(description="What that person is doing about it.")]
+    told: list[ToldChannel]
 
 
 class TriedChannel(View):
@@ -66,6 +86,10 @@ class NextAction(View):
 
 
 class IncidentStory(Incident):
+    left: Annotated[
+        int | None,
+        Meta(description="How many of its calls have not gone through since; null where that is not known."),
+    ]
     samples: list[IncidentSample]
     next_actions: list[NextAction]
 

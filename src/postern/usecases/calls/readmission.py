@@ -10,6 +10,7 @@ from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry
 from postern.core.problems import Gone, Refused, invalid
+from postern.core.watch.alarms import ADMITTED
 from postern.core.webhooks.webhook import Webhook
 from postern.stores.deliveries.emissions import Attempt
 from postern.usecases.access.audit import noted
@@ -117,7 +118,19 @@ async def admit_all(
         others.update(RESULTS[one.standing] for one in portion if one.standing != "starts")
         if more:
             break
-    return _told(gateway, results, others, more)
+    told = _told(gateway, results, others, more)
+    if told.admitted and not (more or told.still_rejected or told.cannot_be_admitted):
+        await _close_incident(gateway, webhook_id)
+    return told
+
+
+async def _close_incident(gateway: Gateway, webhook_id: str) -> None:
+    """Nothing of what was rejected is left."""
+    store = gateway.store.incidents
+    for one in await store.open():
+        if (one.webhook_id, one.kind) == (webhook_id, "rejected"):
+            await store.close(one.id, gateway.clock(), ADMITTED)
+    gateway.runtime.incidents = await store.open()
 
 
 def _told(

@@ -10,6 +10,7 @@ from postern.core.documents import Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.core.signatures.credential import Credential, Unproven
+from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.settings import SignatureAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.history.history import recorded
@@ -45,14 +46,18 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
 
 
 async def take_second_secret(gateway: Gateway, actor: Actor, invocation_id: str, secret: str) -> Webhook:
-    """Save a secret beside the main one, where a rejected call was signed with it; and nothing where it was not."""
+    """Save a secret beside the main one, or as the main one where it is still awaited, if a rejected call was made with it; and
+    nothing if it was not."""
     require(actor, "write")
     invocation = (await recorded(gateway, invocation_id)).invocation
     webhook = await stored(gateway, invocation.webhook_id)
-    patch = {"authentication": {"secondSecret": secret}}
+    method = webhook.settings.authentication.method
+    is_awaited = method == "hmac" and is_stand_in(webhook.secrets["main"].value)
+    name = "secret" if is_awaited else "secondToken" if method == "token" else "secondSecret"
+    patch = {"authentication": {name: secret}}
     call = invocation.as_call(gateway.site.base_url)
     if isinstance(tried(gateway, webhook, patch).credential.check(call), Unproven):
-        raise Refused("conflict", "with this secret the call does not verify either; nothing was saved")
+        raise Refused("conflict", "with this one the call does not verify either; nothing was saved")
     return await webhooks.change(gateway, actor, webhook.id, patch)
 
 

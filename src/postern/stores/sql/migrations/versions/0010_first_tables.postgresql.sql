@@ -247,6 +247,7 @@ CREATE TABLE incidents (
   closed_because TEXT DEFAULT '' NOT NULL,
   acknowledged_at BIGINT,
   acknowledged_by TEXT DEFAULT '' NOT NULL,
+  acknowledged_note TEXT DEFAULT '' NOT NULL,
   tell_at BIGINT,
   told BYTEA,
   PRIMARY KEY (id)

@@ -27,6 +27,7 @@ export function start() {
 
 // A row says what became of its call beside it.
 function follow() {
+  if (document.querySelector(".calls-page.with-panel")) document.getElementById(location.hash.slice(1))?.setAttribute("aria-current", "true");
   const call = document.querySelector(".calls-page [data-panel] #call");
   const [badge, row] = [call?.querySelector("h1 .badge"), call && document.getElementById(`call-${call.dataset.id}`)];
   const state = row?.querySelector("td.state :is(.badge, .state-mark)");
@@ -93,7 +94,7 @@ function press(event) {
   if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
   if (!document.querySelector("[data-panel]")) return;
   const row = current() ?? document.activeElement.closest?.("table.calls tr");
-  const deed = { j: () => step(row, 1), k: () => step(row, -1), x: () => mark(row), "?": () => document.getElementById("keys").showModal(), Escape: close }[event.key];
+  const deed = { j: () => step(row, 1), k: () => step(row, -1), x: () => mark(row), "?": () => document.getElementById("keys")?.showModal(), Escape: close }[event.key];
   if (deed && deed() !== false) event.preventDefault();
 }
 

@@ -9,7 +9,7 @@ export function times() {
   document.addEventListener("postern:times", (event) => show(event.detail));
 }
 
-const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
+const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZoneName: "short" };
 
 // One zone for all times of a page: the reader's own, or UTC where that was chosen.
 export const ZONE = document.documentElement.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -20,9 +20,10 @@ function exact(iso) {
 }
 
 // A way of writing times costs a hundred times what using it does.
-const CLOCKS = [{}, { second: "2-digit" }].map((seconds) => new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", ...seconds, timeZone: ZONE }));
+const CLOCKS = [{}, { second: "2-digit" }].map((seconds) => new Intl.DateTimeFormat(undefined, { ...MOMENT, second: undefined, ...seconds }));
 const EXACTLY = new Intl.DateTimeFormat(undefined, { ...EXACT, timeZone: ZONE });
 const DAYS = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", year: "numeric", timeZone: ZONE });
+const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: ZONE });
 const TODAY = new Intl.DateTimeFormat(undefined, MOMENT);
 const MOMENTS = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...MOMENT });
 
@@ -42,9 +43,20 @@ function show(within = document) {
     time.title = exact(time.dateTime);
   }
   for (const time of within.querySelectorAll("time[data-moment]")) {
-    const then = new Date(time.dateTime);
-    time.textContent = (DAYS.format(then) === today ? TODAY : MOMENTS).format(then);
+    const then = new Date(time.dateTime), isToday = DAYS.format(then) === today;
+    const minutes = `${isToday ? "" : `${SHORT.format(then)}, `}${CLOCKS[0].format(then)}`;
+    time.textContent = time.dataset.moment === "minute" ? minutes : (isToday || time.dataset.moment === "row" ? TODAY : MOMENTS).format(then);
     time.title = exact(time.dateTime);
+  }
+  // A list says the day where it begins, and today not at all.
+  for (const body of document.querySelectorAll("table.calls tbody")) {
+    let before = SHORT.format(now);
+    for (const row of body.querySelectorAll("tr:not([hidden])")) {
+      const time = row.querySelector("time"), day = SHORT.format(new Date(time.dateTime));
+      if (day === before) delete time.dataset.day;
+      else time.dataset.day = day;
+      before = day;
+    }
   }
   for (const time of within.querySelectorAll("time[data-exact]")) time.textContent = exact(time.dateTime);
   for (const option of within.querySelectorAll("option[data-at]")) {
