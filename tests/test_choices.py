@@ -43,10 +43,6 @@ PARTIAL: dict[str, tuple[str, str]] = {
     "surfaces/console/views/history/sent.py: _views: if kind": ("none text xml", "are shown raw"),
     "surfaces/console/views/history/volume.py: strip_of.back": ("month", "is for all that is longer ago"),
     "surfaces/console/views/webhooks/listing.py: ORDERS": ("folder", "is chosen as a group"),
-    "surfaces/console/views/history/sentences.py: started_by: if item.code": (
-        "duplicate handshake rejected",
-        "are started by being admitted, if at all",
-    ),
     "surfaces/http/connection.py: _PROGRESS": ("CLOSED IDLE LINGERING NEW", "make no progress"),
     "surfaces/http/states.py: _ROWS": (
         "HEAD_BEGUN HEAD_WHOLE HOPELESS LEFT LOST MORE",

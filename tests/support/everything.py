@@ -328,7 +328,7 @@ class _Made:
             await tell.round()
             if number == 5:
                 opened = (await incidents.listing(self.gateway, OWNER)).items
-                await incidents.acknowledge(self.gateway, OWNER, opened[0].id)
+                await incidents.acknowledge(self.gateway, OWNER, opened[0].id, "asks the shop")
                 await webhooks.switch(self.gateway, OWNER, self.of["Off"].id, False)
 
     async def a_day_later(self) -> None:

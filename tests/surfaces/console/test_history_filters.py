@@ -131,7 +131,9 @@ async def test_a_filter_finds_what_it_says(
         assert f"format=csv&amp;{escape(urlencode(query))}" in page
 
 
-async def test_a_tab_keeps_the_webhook(desk: Desk, ids: dict[str, str]) -> None:
+async def test_a_tab_keeps_the_rest_of_the_filter(desk: Desk, ids: dict[str, str]) -> None:
+    page = await asked(desk, listing.listing, {"value": "1042", "since": "24h", "status": "failed"})
+    assert 'href="/calls?status=rejected&amp;value=1042&amp;since=24h">Rejected' in page
     page = await asked(desk, listing.listing, {"webhook": ids["orders"], "status": "failed"})
     both = f"/calls?status=failed&amp;webhook={ids['orders']}"
     assert f'href="{both}" aria-current="page">Failed' in page

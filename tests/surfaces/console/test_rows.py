@@ -35,6 +35,20 @@ def test_a_row_says_event_values_webhook_and_answer(console: Console, shop: str)
     assert console.violations() == []
 
 
+def test_a_day_is_said_once_above_its_first_call(console: Console, shop: str) -> None:
+    console.open(f"/calls?webhook={shop}")
+    console.page.get_by_role("button", name="+2 duplicates").click()
+    days = """(ages) => {
+        const times = [...document.querySelectorAll("table.calls time")];
+        times.forEach((one, place) => (one.dateTime = new Date(Date.now() - ages[place] * 86400000).toISOString()));
+        document.dispatchEvent(new CustomEvent("postern:times", { detail: document }));
+        return times.map((one) => one.dataset.day !== undefined && one.textContent.length === 8);
+    }"""
+    for ages, said in (([0, 0, 0], [0, 0, 0]), ([0, 3, 3], [0, 1, 0]), ([3, 4, 9], [1, 1, 1])):
+        assert console.page.evaluate(days, ages) == [bool(one) for one in said]
+    assert console.violations() == []
+
+
 def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) -> None:
     """A call that is answered at once hears it when it is on disk, long after it was judged. On a busy machine that
     may take so long that it is noted as well: of ten calls one is quick."""
@@ -52,8 +66,8 @@ def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) ->
     quick = rows.filter(has=console.page.locator(f"[href*='{at_once}']"))
     expect(quick.locator(".heard")).to_have_text("200")
     console.open(f"/calls/{at_once}")
-    expect(console.page.get_by_text("heard 200 at once")).to_be_visible()
-    expect(console.page.locator(".call-head").get_by_text(" after ")).to_have_count(0)
+    expect(console.page.get_by_text("answered 200")).to_be_visible()
+    expect(console.page.locator(".call-head").get_by_text(" in ")).to_have_count(0)
     console.open(f"/volume?webhook={one['id']}")
     expect(console.page.locator("#charts .strip").get_by_text("at most")).to_have_count(2)
 

@@ -95,7 +95,7 @@ class Incident(Struct, frozen=True):
     acknowledged_at: float | None = None
     acknowledged_by: str = ""
     acknowledged_note: str = ""
-    """What that person is doing about it, in their words."""
+    """The words of that person about what they do."""
     tell_at: float | None = None
     """The time of the next message; while a process tells them, the end of its lease."""
     told: dict[str, ChannelState] = field(default_factory=dict)

@@ -219,7 +219,7 @@ HEADLINES: dict[AlarmKind, tuple[str, str]] = {
 
 
 def headline_of(incident: Incident | views.Incident) -> str:
-    """What has happened, in a few words that go before *since*."""
+    """A few words that go before *since*."""
     what, became = HEADLINES[incident.kind]
     return f"{number_of(incident.count, what)} {became}" if what else became
 

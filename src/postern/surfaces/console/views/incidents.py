@@ -91,7 +91,7 @@ def _groups(newest: list[InvocationSummary]) -> dict[str, list[CallRow]]:
 
 
 async def do(visit: Visit) -> Response:
-    """What can be done about an incident. One stays at it, and sees what comes of it."""
+    """Something is done about an incident. One stays at it, and sees what comes of it."""
     at, form = f"/incidents/{visit.at('incident')}", await visit.form()
     try:
         said = await _done(visit, form)

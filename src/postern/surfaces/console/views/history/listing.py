@@ -20,7 +20,7 @@ from postern.surfaces.streaming import while_connected
 from postern.usecases.answers import Listing, Time
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
-from postern.usecases.history import findable, history, saved_views
+from postern.usecases.history import findable, history, saved_views, volumes
 from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views.calls import Failures
 from postern.usecases.summary import InvocationSummary
@@ -175,7 +175,7 @@ async def _tabs(visit: Visit, chosen: dict[str, str]) -> list[Tab]:
     here = asked.query_of(chosen)
     tabs = []
     for title, status in (("All", ""), ("Failed", "failed"), ("Rejected", "rejected")):
-        query = asked.query_of({"status": status, "webhook": chosen["webhook"]})
+        query = asked.query_of(chosen | {"status": status})
         tabs.append(Tab(title, query, query == here))
     own = await visit.ask(saved_views.listing)
     return [*tabs, *(Tab(one.name, one.query, one.query == here, one.id) for one in own)]
@@ -202,7 +202,15 @@ async def count(visit: Visit) -> Response:
     wanted_calls = wanted(visit, asked.chosen_in(visit.query))
     counting = visit.ask(history.count, wanted_calls)
     found = await (while_connected(visit.request, counting) if looks_into_calls(wanted_calls) else counting)
-    return visit.page("calls/count.html", found=found, is_short="short" in visit.query)
+    month, is_rejected = 0, wanted_calls.status == "rejected"
+    if found.or_more and wanted_calls in (
+        HistoryFilter(wanted_calls.webhook_id),
+        HistoryFilter(wanted_calls.webhook_id, "rejected"),
+    ):
+        # Volume has counted what a list does not count to its end.
+        total = (await visit.ask(volumes.chart, wanted_calls.webhook_id, "month")).total
+        month = total.outcomes.rejected if is_rejected else total.calls
+    return visit.page("calls/count.html", found=found, month=month, is_short="short" in visit.query)
 
 
 async def save_view(visit: Visit) -> Response:

@@ -56,29 +56,26 @@ def caller(item: Invocation) -> str:
         return item.uncalled
     first = item.deliveries[0] if item.deliveries and item.deliveries[0].emission == 1 else None
     if item.caller_gone:
-        return (
-            f"had closed the connection before its answer ({item.http_status}) was sent, "
-            f"{words.milliseconds(item.duration_ms)} after its call"
-        )
+        return f"had left before its answer ({item.http_status}), {words.milliseconds(item.duration_ms)} after its call"
     if item.answered_at is not None:
-        return f"heard {item.http_status} after {words.milliseconds(item.duration_ms)}"
+        return f"answered {item.http_status} in {words.milliseconds(item.duration_ms)}"
     if first is not None and first.answer == "waiting":
         return "waits for the answer of the workflow"
     if first is not None and first.answer is not None:
-        return f"was answered {item.http_status}; whether it was still connected is not known"
-    return f"heard {item.http_status} at once" if item.http_status else "what it heard is not known"
+        return f"answered {item.http_status}; whether it was still connected is not known"
+    return f"answered {item.http_status}" if item.http_status else "its answer is not known"
 
 
-def started_by(item: Invocation, delivery: Delivery) -> str:
-    """The title of a delivery in the call's story, with who asked for it, if somebody did."""
-    by = f", by {delivery.asked_by}" if delivery.asked_by else ""
+def started_by(item: Invocation, delivery: Delivery) -> tuple[str, str]:
+    """Who did it, and what: the title of a delivery in the call's story."""
+    who = delivery.asked_by or "Postern"
     if delivery.emission > 1:
-        return f"Replay {delivery.emission - 1}{by}"
+        return who, "replayed it again" if delivery.emission > 2 else "replayed it"
     if item.code == "filtered":
-        return f"Started by hand{by}"
-    return (
-        f"Workflow engine{by}" if item.code in ("accepted", "edited") else f"Checked again and admitted{by}"
-    )
+        return who, "started it by hand"
+    if item.code not in ("accepted", "edited"):
+        return who, "checked it again and admitted it"
+    return who, "started its workflow" if delivery.started_at else "starts its workflow"
 
 
 def _answered(item: InvocationSummary) -> str:
