@@ -73,6 +73,7 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("connect", "/settings/connect", []),
     ("environment", "/settings/environment", []),
     ("password", "/settings/password", []),
+    ("channels", "/settings/channels", []),
     ("retention", "/settings/retention", []),
     ("engine", "/settings/engine", []),
     ("audit", "/settings/audit", []),

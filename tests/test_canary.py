@@ -450,7 +450,8 @@ def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, An
         apply leak.yaml
         apply broken.yaml
         settings
-        incidents test --json
+        channels test --json
+        channels list
         keys list
         signatures test --webhook {webhook} --invocation {found["id"]}
         webhooks set {webhook} --second-secret file:file.txt"""

@@ -110,7 +110,6 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "signatures.provider": {"cli": ONE_OF_MANY, "console": OWN_WAY},
     "signatures.providers": {"console": OWN_WAY},
     "signatures.scheme": {"console": "the form of a custom scheme says it beside each field"},
-    "telling.test": {"mcp": "it sends messages to people, who are to expect them"},
     "trying.duplicate_key": dict.fromkeys(
         ("rest", "mcp", "cli"),
         "it answers a form while somebody types; elsewhere a call is shown with its headers",

@@ -25,6 +25,7 @@ from postern.core.schedules import ScheduleState
 from postern.core.signatures import handshake
 from postern.core.signatures.scheme import FIELDS
 from postern.core.watch.alarms import Incident
+from postern.core.watch.channels import AddedChannel
 from postern.observe import metrics
 from postern.settings import ENGINES, Settings
 from postern.stores.calls import recorder
@@ -244,6 +245,7 @@ READ: list[tuple[Table, Any, set[str]]] = [
     (tables.handed, ListenerCall, set()),
     (tables.schedules, ScheduleState, {"fingerprint"}),
     (tables.incidents, Incident, set()),
+    (tables.channels, AddedChannel, set()),
 ]
 """Tables whose rows are read by the names of their columns, and the columns that are used in queries alone."""
 

@@ -28,7 +28,7 @@ from postern.core.webhooks.announced import MOST_ANNOUNCED
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases import schedules
 from postern.usecases.access import accounts, idempotency
-from postern.usecases.alarms import incidents
+from postern.usecases.alarms import channels, incidents
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.alarms.telling import TellLoop
 from postern.usecases.answers import as_json
@@ -161,6 +161,7 @@ async def read(folder: Path, unread: dict[str, Any]) -> list[str]:
         line("sessions", await accounts.sessions(gateway, OWNER))
         line("pruned", await retention.last(gateway, OWNER))
         line("to forget", await store.retention.to_forget(""))
+        line("channels", await store.channels.all())
         line("keys", await store.sender_keys.all())
         line("found", {f"{name} {text}": await house.found(**{name: text}) for name, text in FOUND})
         await _works(house, ids, unread, line)
@@ -357,6 +358,8 @@ class _Made:
         await idempotency.once(self.gateway, OWNER, "a key", ONCE, made)
         keys = "https://keys.example.com/jwks.json", b'{"keys":[]}'
         await self.gateway.store.sender_keys.keep(*keys, self.clock(), 1e9)
+        for heard in ({}, {"webhook_id": self.of["Orders"].id}, {"folder": "Shops/Europe"}):
+            await channels.add(self.gateway, OWNER, "ntfy+https://ntfy.example/orders#tk_written", **heard)
         await replays.begin(self.gateway, OWNER, self.planned)
         await samples.arm(self.gateway, OWNER, self.of["Mistyped"].id)
         await self.house.call(self.of["Orders"], ORDER % b"1003", headers={"X-Shop-Key": MAIN})

@@ -12,6 +12,7 @@ from postern.stores.access.api_keys import ApiKeys
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
 from postern.stores.calls.recorder import record_all
+from postern.stores.channels import Channels
 from postern.stores.chores import Chores
 from postern.stores.condition import Condition
 from postern.stores.deliveries.deliveries import Deliveries
@@ -77,6 +78,7 @@ class Store:
         self.listeners = ListenerStore(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
         self.incidents = Incidents(self.database, self.writer)
+        self.channels = Channels(self.database, self.writer, self.vault)
         self.sender_keys = SenderKeys(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None
 

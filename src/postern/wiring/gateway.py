@@ -228,7 +228,13 @@ def _assembled(
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
-        alarms=AlarmPolicy(settings.alarms, settings.quiet_days, settings.tell, settings.tell_values == "on"),
+        alarms=AlarmPolicy(
+            settings.alarms,
+            settings.quiet_days,
+            settings.tell,
+            settings.tell_values == "on",
+            bool(settings.smtp_url),
+        ),
         settings=settings.listed(),
     )
 

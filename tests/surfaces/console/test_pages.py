@@ -63,6 +63,7 @@ PAGES = [
     "/settings/users",
     "/settings/sessions",
     "/settings/connect",
+    "/settings/channels",
     "/settings/retention",
     "/settings/engine",
     "/settings/environment",

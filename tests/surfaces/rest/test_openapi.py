@@ -159,6 +159,8 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     assert len(told["samples"]) == 1 and told["samples"][0]["wouldVerifyIf"]
     api.checked("POST", f"{incident}/acknowledge")
     assert not api.checked("POST", "channel-tests")["items"][0]["taken"]
+    channel = api.checked("POST", "channels", {"address": "ntfy+http://127.0.0.1:9/orders"})["id"]
+    assert channel in [one["id"] for one in api.checked("GET", "channels")["items"]]
     assert api.checked("GET", f"webhooks/{mistaken['id']}/rhythm")["rows"] == []
     fixed = api.checked("POST", f"{rejected}/fix", {"number": 0})
     assert fixed["authentication"]["provider"] == "github"
@@ -200,7 +202,7 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     assert mine.post("me/password", changed, Sec_Fetch_Site="same-origin").status == 204
     (session,) = [one["id"] for one in api.get("sessions").json["items"] if one["user"] == who]
     for path in (
-        *(f"sessions/{session}", f"api-keys/{key}", f"users/{user}"),
+        *(f"sessions/{session}", f"api-keys/{key}", f"channels/{channel}", f"users/{user}"),
         *(f"{accepted}/notes/{note}", f"{accepted}/bookmark", f"{of}/sample", f"{of}/record-events"),
         *(f"webhooks/{signed['id']}", f"bin/{signed['id']}"),
     ):

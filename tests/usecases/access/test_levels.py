@@ -60,7 +60,7 @@ volumes.last_day webhooks.show listing.folders listing.listing listing.page list
 picking.meant picking.names picking.one
 comparing.compared retention.kept_until retention.rule history.oldest findable.behind fixtures.fixture samples.payload_types
 listeners.answer listeners.ask listeners.end listeners.enter listeners.listing samples.workflow_of_call
-incidents.at_a_glance incidents.listing incidents.rhythm incidents.show saved_views.delete saved_views.listing saved_views.rename saved_views.save
+incidents.at_a_glance channels.listing incidents.listing incidents.rhythm incidents.show saved_views.delete saved_views.listing saved_views.rename saved_views.save
 """
 # Sessions are everybody's own, and without one only an admin's to see.
 ADMIN = """

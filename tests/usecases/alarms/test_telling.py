@@ -15,14 +15,15 @@ from standardwebhooks import Webhook
 from structlog.testing import capture_logs
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.problems import PROBLEMS
+from postern.core.problems import PROBLEMS, Refused
 from postern.core.watch.alarms import Found
 from postern.core.watch.channels import read_channels, read_mail_server
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import Guard
 from postern.outbound.mail import send_mail
 from postern.settings import SettingError, Settings
-from postern.stores.sql.tables import deliveries
+from postern.stores.sql.tables import deliveries, secrets
+from postern.usecases.alarms import channels as added
 from postern.usecases.alarms import incidents, telling
 from postern.wiring.gateway import opened
 from stand_in import Answer, Received, Reply, StandIn, stand_in
@@ -198,7 +199,7 @@ async def test_what_happens_while_it_is_told_is_told_next(desk: Desk, meanwhile:
         else:
             found = Found(now - 60, now, 415, {"signature_mismatch": 412, "malformed_json": 3})
             await desk.store.incidents.gather(made, found, now)
-        await loop._tell(claimed)
+        await loop._tell(claimed, await added.known(desk.gateway))
         await loop.round()
         assert len(server.received) == 2
 
@@ -357,3 +358,75 @@ async def test_an_end_does_not_wait_for_a_channel_that_is_tried_later(desk: Desk
     assert made is not None
     assert await store.close(made, now, "calls go well again")
     assert [one.id for one in await store.claim_to_tell(now + 300, 5)] == [made]
+
+
+async def test_an_added_channel_hears_of_its_webhook_or_folder_alone(desk: Desk) -> None:
+    heard: dict[str, int] = {}
+
+    def answer(request: Received) -> Answer:
+        heard[request.target] = heard.get(request.target, 0) + 1
+        return Reply(200)
+
+    async with stand_in(answer) as server:
+        loop = channels(desk)
+        mine, other = await desk.webhook("Orders", folder="Shops/Europe"), await desk.webhook("Leads")
+        for name, of in (("all", {}), ("one", {"webhook_id": other}), ("folder", {"folder": "shops"})):
+            made = await added.add(desk.gateway, ACTOR, at(server, "ntfy", name), name.title(), **of)
+            assert (made.name, made.created_by) == (name.title(), ACTOR.name)
+        for webhook_id in (mine, other, ""):
+            found = Found(time.time() - 60, time.time(), 3, {"database": 3})
+            assert await desk.store.incidents.begin(webhook_id, "gateway", found, time.time())
+        await loop.round()
+        assert heard == {"/all": 3, "/one": 1, "/folder": 1}
+        gone = (await added.listing(desk.gateway, ACTOR)).items[0]
+        await added.delete(desk.gateway, ACTOR, gone.id or "")
+        assert [one.taken for one in (await telling.test(desk.gateway, ACTOR)).items] == [True, True]
+        assert heard == {"/all": 3, "/one": 2, "/folder": 2}
+        last = (await added.listing(desk.gateway, ACTOR)).items[1]
+        assert len((await telling.test(desk.gateway, ACTOR, last.id)).items) == 1
+        assert heard == {"/all": 3, "/one": 2, "/folder": 3}
+    for tried in (gone.id, "ch_0", ""):
+        with pytest.raises(Refused, match="no channel with this id"):
+            await telling.test(desk.gateway, ACTOR, tried)
+
+
+async def test_every_wrong_field_of_a_channel_is_named_and_its_address_never_shown(desk: Desk) -> None:
+    for address in (
+        "",
+        "slack",
+        "mailto:nobody",
+        "telegram+https://t.example/x",
+        "slack+https://a.example/x y",
+        "x" * 3000,
+    ):
+        with pytest.raises(Refused) as refused:
+            await added.add(desk.gateway, ACTOR, address, "a\nb\0", "wh_none", "Nowhere")
+        fields = [one.field for one in refused.value.errors]
+        assert fields == ["name", "webhookId", "folder", "folder", "address"]
+    with pytest.raises(Refused) as refused:
+        await added.add(desk.gateway, ACTOR, "mailto:ops@shop.example")
+    assert "POSTERN_SMTP_URL" in refused.value.errors[0].message
+    desk.gateway.alarms = replace(desk.gateway.alarms, mails=True)
+    mail = await added.add(desk.gateway, ACTOR, "mailto:ops@shop.example")
+    planted = canary("channel")
+    slack = await added.add(desk.gateway, ACTOR, f"slack+https://hooks.example/{planted}")
+    assert (mail.name, slack.name) == ("mail to shop.example", "slack at hooks.example")
+    shown = await added.listing(desk.gateway, ACTOR), await desk.store.audit.page(50, None, None)
+    assert planted not in repr(shown)
+    for _ in range(added.MOST_CHANNELS - 2):
+        await added.add(desk.gateway, ACTOR, "ntfy+https://ntfy.example/x")
+    with pytest.raises(Refused, match="delete one first"):
+        await added.add(desk.gateway, ACTOR, "ntfy+https://ntfy.example/x")
+
+
+async def test_a_channel_whose_address_no_key_opens_says_so_and_the_others_are_told(desk: Desk) -> None:
+    async with stand_in(lambda _: Reply(200)) as server:
+        loop = channels(desk, at(server, "ntfy", "x"))
+        await added.add(desk.gateway, ACTOR, at(server, "ntfy", "y"), "Lost")
+        lost = update(secrets).where(secrets.c.field == "address").values(envelope="v1.other.x")
+        await desk.store.writer.write(lambda connection: connection.execute(lost).rowcount)
+        made = await incident(desk)
+        await loop.round()
+        told = (await incidents.show(desk.gateway, ACTOR, made)).not_told
+        assert told == ["Lost: no key opens its address: delete it and add it again"]
+        assert len(server.received) == 1

@@ -73,6 +73,8 @@ class AlarmPolicy(Struct, frozen=True):
     channels: tuple[Channel, ...] = ()
     tells_values: bool = False
     """Whether messages hold the mapped values of the newest calls."""
+    mails: bool = False
+    """Whether there is a mail server."""
 
 
 class Incident(Struct, frozen=True):

@@ -9,13 +9,15 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from msgspec import Struct
 
+from postern.core.moment import Time
 from postern.core.signatures.outgoing import signing_key
 
 ChannelKind = Literal["webhook", "mailto", "slack", "teams", "discord", "ntfy", "telegram"]
-ADDRESSES = (
-    "addresses with a space between, each slack+https://…, teams+https://…, discord+https://…, ntfy+https://…, "
+AN_ADDRESS = (
+    "slack+https://…, teams+https://…, discord+https://…, ntfy+https://…, "
     "telegram+https://…/sendMessage#CHAT, webhook+https://…#whsec_…, or mailto:…"
 )
+ADDRESSES = f"addresses with a space between, each {AN_ADDRESS}"
 SERVER = "smtp://user:password@host:587?from=postern@example.com, or smtps://…; from is optional if the user is an address"
 SHORTEST_HIDDEN = 6
 """Characters. A shorter part of an address, like api in a path, is no secret, and many sentences contain it."""
@@ -37,25 +39,43 @@ class ChannelState(Struct, frozen=True):
     """The reasons that it has heard of (``reasons_to_tell``)."""
 
 
+class AddedChannel(Struct, frozen=True):
+    """A channel that somebody added. It hears of one webhook, of one folder and those inside it, or of everything."""
+
+    id: str
+    name: str
+    kind: ChannelKind
+    webhook_id: str | None
+    folder: str | None
+    created_at: Time
+    created_by: str
+
+
 @dataclass(frozen=True, slots=True)
 class Channel:
     kind: ChannelKind
     host: str
     url: str = field(repr=False)
-    """For mail: the recipients."""
+    """For mail: the recipients. Empty where no key opens the address."""
     after: str = field(default="", repr=False)
     """After the # of an address: the signing secret, the chat, or the token."""
 
     place: str = ""
     """Which address of POSTERN_TELL it is, where its kind and host are those of another one, too."""
+    added: AddedChannel | None = None
+    """None: POSTERN_TELL has it."""
 
     @property
     def name(self) -> str:
-        """The kind, host and place. The rest of the address is a secret."""
+        """The given name, or the kind, host and place. The rest of the address is a secret."""
+        if self.added is not None and self.added.name:
+            return self.added.name
         return f"{'mail to' if self.kind == 'mailto' else f'{self.kind} at'} {self.host}{self.place}"
 
     @property
     def key(self) -> str:
+        if self.added is not None:
+            return self.added.id
         return sha256(f"{self.kind} {self.url}#{self.after}".encode()).hexdigest()[:12]
 
     def without_secrets(self, text: str) -> str:
@@ -78,7 +98,7 @@ class MailServer:
 def read_channels(text: str) -> tuple[Channel, ...]:
     """Raises ``ValueError``, which says what addresses look like and quotes none of these."""
     try:
-        written = list(map(_channel, text.split()))
+        written = list(map(read_channel, text.split()))
     except ValueError:
         raise ValueError(ADDRESSES) from None
     times = Counter(one.name for one in dict.fromkeys(written))
@@ -90,7 +110,8 @@ def read_channels(text: str) -> tuple[Channel, ...]:
     )
 
 
-def _channel(text: str) -> Channel:
+def read_channel(text: str) -> Channel:
+    """Raises ``ValueError``."""
     kind, _, rest = text.partition("+")
     if text.startswith("mailto:"):
         recipients = text.removeprefix("mailto:").split(",")

@@ -334,6 +334,18 @@ incidents = _table(
     _partial("incidents_to_tell", "tell_at", where="tell_at IS NOT NULL"),
 )
 
+# Who is told of incidents, besides POSTERN_TELL. The address is a secret: it stands in `secrets`, under the channel's id.
+channels = _table(
+    "channels",
+    Column("id", Ascii(40), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("kind", Ascii(12), nullable=False),
+    Column("webhook_id", Ascii(40)),
+    Column("folder", Text),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+)
+
 # The senders' keys and certificates that were fetched and have proven a call: they are no secrets.
 sender_keys = _table(
     "sender_keys",

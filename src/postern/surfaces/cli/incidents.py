@@ -1,14 +1,16 @@
-"""`postern incidents`: what alarms have found, and proposals for a webhook's rhythm."""
+"""`postern incidents` and `channels`: what alarms have found, proposals for a webhook's rhythm, and who is told."""
 
 import click
 
+from postern.surfaces.cli.files import read_or_ask
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group, limit_option
 from postern.surfaces.cli.run import out, plain, report, show, show_page
-from postern.usecases.alarms.views import Incident, IncidentStory, ProposedRhythm, TriedChannel
+from postern.usecases.alarms.views import Channel, Incident, IncidentStory, ProposedRhythm, TriedChannel
 from postern.usecases.answers import Listing, as_json
 
 commands = Group("incidents", help="Incidents that alarms have found, and rhythms of webhooks.")
+channels = Group("channels", help="Who hears of incidents.")
 incident_argument = click.argument("incident", metavar="INCIDENT", help="The incident's id (inc_…).")
 
 
@@ -64,8 +66,53 @@ def rhythm(webhook: str, time_zone: str | None) -> None:
         out.print(f"To be told of a silence, set alarms.rhythm to {setting.decode()}")
 
 
-@commands.command("test")
-def test() -> None:
-    """Send a test message to every channel that POSTERN_TELL names."""
-    found = api.post(Listing[TriedChannel], "channel-tests")
+@channels.command("list")
+def list_channels() -> None:
+    """List the channels. Those without an id are in POSTERN_TELL, and are changed there."""
+    page = api.get(Listing[Channel], "channels")
+    show_page(
+        page,
+        "No channel yet: postern channels add --address env:NAME",
+        {
+            "id": lambda one: one.id or "-",
+            "name": "name",
+            "kind": "kind",
+            "hears of": lambda one: one.webhook_name or one.webhook_id or one.folder or "all",
+            "by": "createdBy",
+        },
+    )
+
+
+@channels.command("add")
+@click.option(
+    "--address", help="env:NAME, file:PATH or -. Left out: asked for. It is like slack+https://… or mailto:…."
+)
+@click.option("--name", default="", help="How it is called in lists and in the log.")
+@click.option("--webhook", help="It hears of this webhook alone, by its id.")
+@click.option("--folder", help="It hears of the webhooks in this folder alone, and those inside it.")
+def add_channel(address: str | None, name: str, webhook: str | None, folder: str | None) -> None:
+    """Add a channel: Slack, Teams, Discord, ntfy, Telegram, mail or a webhook that hears of incidents.
+
+    Example:
+
+      OPS=slack+https://hooks.slack.com/services/… postern channels add --address env:OPS --name "Ops in Slack"
+    """
+    body = {"address": read_or_ask(address, "--address", "Address"), "name": name, "webhookId": webhook}
+    made = api.post(Channel, "channels", body=body | {"folder": folder})
+    report(made, f"{made.name} hears of incidents: {made.id}. Try it: postern channels test {made.id}")
+
+
+@channels.command("delete")
+@click.argument("channel", help="The channel's id (ch_…).")
+def delete_channel(channel: str) -> None:
+    """Delete a channel. It hears of nothing any more."""
+    api.delete("channels", channel)
+    report({"deleted": channel}, "Deleted.")
+
+
+@channels.command("test")
+@click.argument("channel", required=False, help="Only this one, by its id (ch_…).")
+def test(channel: str | None) -> None:
+    """Send a test message to every channel, or to one."""
+    found = api.post(Listing[TriedChannel], "channel-tests", channel_id=channel)
     report(found, "; ".join(plain(f"{one.channel}: {one.detail or 'taken'}") for one in found.items))

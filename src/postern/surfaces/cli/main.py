@@ -44,6 +44,7 @@ SECTIONS: dict[str, list[click.Command]] = {
         history.replay,
         replays.commands,
         incidents.commands,
+        incidents.channels,
         send_again.send_again,
         signatures.commands,
         configuration.export,

@@ -3,6 +3,7 @@ shows."""
 
 from typing import Any
 
+from postern.core.watch.channels import AN_ADDRESS
 from postern.surfaces.console import words
 
 IN_UNITS = {
@@ -16,6 +17,8 @@ UNITS = {"duplicateProtection.windowSeconds": (3600, "hours"), "payloadLimitByte
 
 
 def message(field: str, text: str) -> str:
+    if text == AN_ADDRESS:  # the page asks for its parts
+        return "paste the whole address, beginning with https://, or write mail addresses; Telegram needs a chat, and a webhook a signing secret"
     return text if text.startswith(BOTH) else IN_UNITS.get(field, text)
 
 
@@ -35,6 +38,7 @@ def _value(field: str, value: Any) -> str:
 
 
 LABELS = {
+    "address": "Address",
     "name": "Name",
     "folder": "Folder",
     "tags": "Tags",

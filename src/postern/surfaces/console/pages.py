@@ -67,6 +67,8 @@ NOTICES = {
     "fixed": "The fix is applied. Calls are judged by it from now on.",
     "admitted": "Admitted: the call was checked again and accepted. Its progress is shown below.",
     "admitted-held": "Admitted: the call was checked again and accepted. The webhook is on hold, so its workflow waits.",
+    "channel-added": "The channel is added. Send it a test.",
+    "channel-deleted": "The channel is deleted. It hears of nothing any more.",
     "key-deleted": "The API key is deleted and no longer opens anything.",
     "user-added": "The user can sign in now.",
     "user-removed": "The user is removed and signed out everywhere.",

@@ -139,11 +139,12 @@ TOOLS = {
         Tool("incidents", "Show incidents").does(
             """Problems that alarms have found: rejected calls, starts in vain, failed runs, bad answers, silence, the gateway's troubles.
             list: newest first, open alone with open. one: with calls, what would make them verify, and nextActions. rhythm:
-            when calls come, with evidence; if the user agrees, save it by change_webhook.""",
+            when calls come, with evidence; if the user agrees, save it by change_webhook. channels: who is told.""",
             {
                 "list": Action("list_incidents"),
                 "one": Action("show_incident"),
                 "rhythm": Action("propose_rhythm"),
+                "channels": Action("list_channels"),
             },
         ),
         Tool("list_listeners", "List who listens").does(
@@ -253,6 +254,14 @@ TOOLS = {
                 "remove_bookmark": Action("remove_invocation_bookmark"),
                 "note": Action("note_invocation"),
                 "delete_note": Action("delete_invocation_note"),
+            },
+        ),
+        Tool("change_channels", "Change who is told of incidents").does(
+            """add: an address that the user gives. test: afterwards. Those of POSTERN_TELL are changed there.""",
+            {
+                "add": Action("add_channel"),
+                "test": Action("test_channels"),
+                "delete": Action("delete_channel", destructive=True),
             },
         ),
         Tool("end_listener", "End a listener").does(

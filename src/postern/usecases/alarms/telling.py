@@ -22,7 +22,7 @@ from postern.core.watch.channels import Channel, ChannelKind, ChannelState
 from postern.identity import new_id
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers
-from postern.usecases.alarms import incidents, views
+from postern.usecases.alarms import channels, incidents, views
 from postern.usecases.answers import Listing, Time, whole
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
@@ -62,20 +62,18 @@ class TellLoop:
 
     async def round(self) -> bool:
         gateway = self._gateway
-        if not gateway.alarms.channels:
+        all_of_them = await channels.known(gateway)
+        if not all_of_them:
             return False
         mine = await gateway.store.incidents.claim_to_tell(gateway.clock(), MESSAGES_AT_ONCE)
-        await asyncio.gather(*(self._tell(one) for one in mine))
+        await asyncio.gather(*(self._tell(one, all_of_them) for one in mine))
         return len(mine) == MESSAGES_AT_ONCE
 
-    async def _tell(self, incident: Incident) -> None:
+    async def _tell(self, incident: Incident, all_of_them: list[Channel]) -> None:
         gateway = self._gateway
-        known = {
-            one.key: incident.told.get(one.key, ChannelState(one.name)) for one in gateway.alarms.channels
-        }
-        done = await asyncio.gather(
-            *(self._tell_one(one, known[one.key], incident) for one in gateway.alarms.channels)
-        )
+        hearing = [one for one in all_of_them if channels.hears_of(gateway, one, incident.webhook_id)]
+        known = {one.key: incident.told.get(one.key, ChannelState(one.name)) for one in hearing}
+        done = await asyncio.gather(*(self._tell_one(one, known[one.key], incident) for one in hearing))
         told = incident.told | dict(zip(known, done, strict=True))
         waits = [one.next_at for one in done if _to_tell(incident, one) is not None]
         await gateway.store.incidents.have_told(incident, told, min(waits, default=None), gateway.clock())
@@ -99,12 +97,14 @@ class TellLoop:
         return replace(told, tries=tries, next_at=now + pause, error=error)
 
 
-async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
-    """Send a test message to every channel, and say which of them took it."""
+async def test(gateway: Gateway, actor: Actor, channel_id: str | None = None) -> Listing[views.TriedChannel]:
+    """Send a test message to every channel, or to one, and say which of them took it."""
     require(actor, "write")
-    channels = gateway.alarms.channels
-    if not channels:
-        raise Refused("conflict", "there is no channel: set POSTERN_TELL")
+    tried = [one for one in await channels.known(gateway) if channel_id in (None, one.key)]
+    if not tried and channel_id is not None:
+        raise Refused("not_found", "there is no channel with this id")
+    if not tried:
+        raise Refused("conflict", "there is no channel: add one, or set POSTERN_TELL")
     link = f"{gateway.site.base_url}/incidents"
     said = (
         "Postern: a test. Incidents are told here when they open, for each other reason, and when they close."
@@ -112,10 +112,9 @@ async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
     at = str(Time(gateway.clock()))
     document = {"type": "test", "timestamp": at, "data": {"sentence": said, "url": link}}
     notice = Notice(new_id("msg"), said, link, document)
-    found = await asyncio.gather(*(_sent(gateway, one, notice) for one in channels))
+    found = await asyncio.gather(*(_sent(gateway, one, notice) for one in tried))
     return whole(
-        views.TriedChannel(one.name, not error, error)
-        for one, (error, _) in zip(channels, found, strict=True)
+        views.TriedChannel(one.name, not error, error) for one, (error, _) in zip(tried, found, strict=True)
     )
 
 
@@ -183,6 +182,8 @@ def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, st
 
 async def _sent(gateway: Gateway, channel: Channel, notice: Notice) -> tuple[str, float]:
     """The reason why the message was not taken, empty if it was; and the seconds to wait that the answer asks for."""
+    if not channel.url:
+        return "no key opens its address: delete it and add it again", 0.0
     outbound = gateway.outbound
     assert outbound.fetch is not None and outbound.mail is not None
     try:

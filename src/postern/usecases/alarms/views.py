@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from postern.core.watch.alarms import AlarmKind
-from postern.core.watch.channels import ChannelState
+from postern.core.watch.channels import ChannelKind, ChannelState
 from postern.usecases.answers import Time, View, shown
 
 
@@ -54,6 +54,19 @@ class Incident(View):
     acknowledged_by: str
     acknowledged_note: Annotated[str, Meta(description="What that person is doing about it.")]
     told: list[ToldChannel]
+
+
+class Channel(View):
+    """Who hears of incidents: of those of one webhook, of one folder, or, with neither, of all."""
+
+    id: Annotated[str | None, Meta(description="Null for one of POSTERN_TELL, which is changed there.")]
+    name: str
+    kind: ChannelKind
+    webhook_id: str | None
+    webhook_name: str | None
+    folder: str | None
+    created_at: Time | None
+    created_by: str
 
 
 class TriedChannel(View):

@@ -15,6 +15,7 @@ from postern.core.history.invocation import Story
 from postern.core.history.marks import Marks
 from postern.core.listeners import ListenerCall
 from postern.usecases.access import accounts, audit
+from postern.usecases.alarms import channels
 from postern.usecases.answers import UNSET, Listing, as_json, as_plain, iso
 from postern.usecases.deliveries import replays
 from postern.usecases.history import samples
@@ -32,7 +33,7 @@ T = TypeVar("T")
 
 
 async def everything(gateway: Gateway, actor: Actor, write: Callable[[bytes], object]) -> None:
-    """Every webhook, those in the bin and what was recorded for them too, user, saved view, API key, change, replay of many
+    """Every webhook, those in the bin and what was recorded for them too, user, saved view, channel, API key, change, replay of many
     and call, a line of JSON each. No secret, key or password is in it."""
     require(actor, "admin")
     counts: Counter[str] = Counter()
@@ -71,6 +72,8 @@ async def _others(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, An
     for view in await gateway.store.saved_views.all():
         kept = {"id": view.id, "by": view.owner, "name": view.name, "query": view.query}
         yield "savedView", {**kept, "at": iso(view.created_at)}
+    for channel in (await channels.listing(gateway, actor)).items:
+        yield "channel", channel
     for key in await accounts.keys(gateway, actor):
         yield "apiKey", key
     async for entry in _pages(lambda after: audit.listing(gateway, actor, PAGE, after)):

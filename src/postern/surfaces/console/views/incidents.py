@@ -12,8 +12,8 @@ from postern.surfaces.console.views.history.replays import MOST_UNTYPED
 from postern.surfaces.console.views.history.story import FOLLOWED_FOR
 from postern.surfaces.console.views.history.volume import strip_of
 from postern.surfaces.console.visit import Form, ShownProblem, Visit, or_none, problem_of, whole_number
-from postern.usecases.alarms import incidents, telling
-from postern.usecases.alarms.views import Incident, TriedChannel
+from postern.usecases.alarms import channels, incidents
+from postern.usecases.alarms.views import Incident
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
 from postern.usecases.signatures import remedies
@@ -23,12 +23,7 @@ from postern.usecases.webhooks import webhooks
 A_PAGE = 50
 
 
-async def test(visit: Visit) -> Response:
-    """Sends a test to every channel; the answer is the page with the results."""
-    return await listing(visit, (await visit.ask(telling.test)).items)
-
-
-async def listing(visit: Visit, tried: list[TriedChannel] | None = None) -> Response:
+async def listing(visit: Visit) -> Response:
     page = await visit.ask(
         incidents.listing, A_PAGE, visit.query.get("after"), visit.query.get("webhook") or None
     )
@@ -36,8 +31,7 @@ async def listing(visit: Visit, tried: list[TriedChannel] | None = None) -> Resp
         "incidents/list.html",
         incidents=page.items,
         after=page.next_cursor,
-        channels=visit.gateway.alarms.channels,
-        tried=tried,
+        channels=(await visit.ask(channels.listing)).items,
     )
 
 

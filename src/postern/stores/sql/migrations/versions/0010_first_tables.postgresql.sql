@@ -259,6 +259,17 @@ CREATE UNIQUE INDEX incidents_open ON incidents (webhook_id, kind) WHERE closed_
 
 CREATE INDEX incidents_to_tell ON incidents (tell_at) WHERE tell_at IS NOT NULL;
 
+CREATE TABLE channels (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  name TEXT NOT NULL,
+  kind VARCHAR(12) COLLATE "C" NOT NULL,
+  webhook_id VARCHAR(40) COLLATE "C",
+  folder TEXT,
+  created_at BIGINT NOT NULL,
+  created_by TEXT NOT NULL,
+  PRIMARY KEY (id)
+);
+
 CREATE TABLE sender_keys (
   address VARCHAR(300) COLLATE "C" NOT NULL,
   fetched_at BIGINT NOT NULL,

@@ -7,11 +7,15 @@ from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.core.watch.channels import ChannelKind
+from postern.core.webhooks.listing import WebhookFilter
 from postern.settings import EngineName
 from postern.surfaces.console import words
 from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Visit, messages_of, told_of
 from postern.usecases.access import accounts, audit
+from postern.usecases.alarms import channels as alarm_channels
+from postern.usecases.alarms import telling
 from postern.usecases.operations import retention, settings
 from postern.usecases.operations.engine import state as engine_state
 from postern.usecases.webhooks import listing, picking
@@ -21,6 +25,7 @@ TABS = [
     ("users", "Users"),
     ("sessions", "Sessions"),
     ("connect", "Connect"),
+    ("channels", "Channels"),
     ("retention", "Retention"),
     ("engine", "Engine"),
     ("environment", "All settings"),
@@ -38,6 +43,15 @@ ENGINE_SETTINGS: dict[EngineName, str] = {
     "none": "POSTERN_NO_ENGINE_",
 }
 """The beginning of the variables of each engine's settings."""
+CHANNEL_KINDS: dict[ChannelKind, str] = {
+    "slack": "Slack",
+    "teams": "Microsoft Teams",
+    "discord": "Discord",
+    "mailto": "Mail",
+    "ntfy": "ntfy",
+    "telegram": "Telegram",
+    "webhook": "A webhook of yours",
+}
 LEVELS = [
     ("read", "Read: look at everything"),
     ("write", "Write: change webhooks, replay"),
@@ -47,7 +61,7 @@ _ID = re.compile(r"[a-z]{2,5}_[0-9a-f]{32}")
 
 
 def tabs_of(actor: Actor) -> list[tuple[str, str]]:
-    own = ("sessions", "connect", "retention", "password")
+    own = ("sessions", "connect", "channels", "retention", "password")
     return [tab for tab in TABS if actor.may("admin") or tab[0] in own]
 
 
@@ -116,6 +130,44 @@ async def sessions(visit: Visit) -> Response:
 async def end_session(visit: Visit) -> Response:
     await visit.ask(accounts.revoke_session, visit.at("session"))
     return visit.to("/settings/sessions")
+
+
+async def channels(visit: Visit, status: int = 200, **context: Any) -> Response:
+    listed = await visit.ask(alarm_channels.listing)
+    folders = await visit.ask(listing.folders, WebhookFilter())
+    known: dict[str, Any] = {
+        "channels": listed.items,
+        "kinds": [*CHANNEL_KINDS.items()],
+        "folders": [("", "All"), *((one.name, one.name) for one in folders if one.name)],
+    }
+    typed = context.get("values", {}).get("webhook", "")
+    known |= {"tried": (), "picked": await picker.picked(visit, typed)}
+    return _page(visit, "channels", status, **known | context)
+
+
+async def add_channel(visit: Visit) -> Response:
+    form = await visit.form()
+    kind, address, after = form.text("kind"), form.text("address").strip(), form.text("after").strip()
+    whole = f"mailto:{address}" if kind == "mailto" else f"{kind}+{address}{'#' if after else ''}{after}"
+    try:
+        webhook_id = await visit.ask(picking.meant, form.text("webhook"), field="webhook")
+        await visit.ask(
+            alarm_channels.add, whole if address else "", form.text("name"), webhook_id, form.text("folder")
+        )
+    except Refused as refused:
+        return await channels(visit, refused.problem.status, values=form, **told_of(refused))
+    return visit.to("/settings/channels", "channel-added")
+
+
+async def test_channel(visit: Visit) -> Response:
+    """Sends a test; the answer is the page with what became of it."""
+    tried = await visit.ask(telling.test, visit.query.get("channel"))
+    return await channels(visit, tried=tried.items)
+
+
+async def delete_channel(visit: Visit) -> Response:
+    await visit.ask(alarm_channels.delete, visit.at("channel"))
+    return visit.to("/settings/channels", "channel-deleted")
 
 
 async def retained(visit: Visit) -> Response:
