@@ -67,7 +67,7 @@ def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) ->
     expect(quick.locator(".heard")).to_have_text("200")
     console.open(f"/calls/{at_once}")
     expect(console.page.get_by_text("answered 200")).to_be_visible()
-    expect(console.page.locator(".call-head").get_by_text(" in ")).to_have_count(0)
+    expect(console.page.locator(".call-head").get_by_text("answered 200 in")).to_have_count(0)
     console.open(f"/volume?webhook={one['id']}")
     expect(console.page.locator("#charts .strip").get_by_text("at most")).to_have_count(2)
 
