@@ -6,6 +6,7 @@ are its own. Where the interpreter itself is asked for something (``PYTHONPATH``
 tests that are marked ``executable``, the program is started as users start it.
 """
 
+import ctypes
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -16,8 +17,8 @@ import sys
 import threading
 from collections.abc import Sequence
 from io import TextIOWrapper
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from pkgutil import resolve_name
 from types import ModuleType
@@ -122,7 +123,7 @@ def _serve_forks() -> None:
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_TESTS, before)))
     try:
-        ensure_running()
+        forkserver.ensure_running()
     finally:
         if before is None:
             del os.environ["PYTHONPATH"]
@@ -138,6 +139,10 @@ def _be_the_program(
     errors: Stream,
     given: Connection | None,
 ) -> None:
+    # Tests that are killed leave no gateway at work: then the server ends, unless a fork holds its pipe, and its forks with it.
+    os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
     os.setpgid(0, 0)
     os.environ.clear()
     os.environ.update(environment)
