@@ -2,18 +2,24 @@
 order, and of a burst the newest is started and nothing is lost."""
 
 import asyncio
+import sqlite3
+from pathlib import Path
 from random import Random
 
 import pytest
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect as sqlite_dialect
 
+import postern
 from postern.core.deliveries.delivery import End, Started
 from postern.core.history.invocation import Delivery, Entry
 from postern.core.webhooks.turns import turns
+from postern.stores.deliveries import turns as rows
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
 from support.waiting import PATIENCE
 
 LEASE = 30.0
+FIRST_TABLES = Path(postern.__file__).parent / "stores/sql/migrations/versions/0010_first_tables.sqlite.sql"
 
 
 def in_turn(turn: str, at: float = NOW) -> Entry:
@@ -173,3 +179,19 @@ async def test_several_of_one_commit_keep_their_order(store: Store) -> None:
     ids = await recorded(store, *(in_turn(turn) for turn in "abaab"))
     places = [one.place for id in ids if (one := await store.deliveries.get(f"{id}.1"))]
     assert places == [1, 1, 2, 3, 2]
+
+
+def test_no_claim_goes_through_all_deliveries() -> None:
+    """The table has those of the whole history, too."""
+    database = sqlite3.connect(":memory:")
+    database.executescript(FIRST_TABLES.read_text("utf-8"))
+    for statement in (rows._RAN_OUT, rows._FREE, rows._COUNT, rows._ANY, rows._HEADS, rows._NEWEST):
+        text = str(statement.compile(dialect=sqlite_dialect()))
+        plan = database.execute(f"EXPLAIN QUERY PLAN {text}", [1] * text.count("?")).fetchall()
+        found = [one[3] for one in plan if one[3].startswith(("SCAN", "SEARCH")) and "ends" not in one[3]]
+        assert all(
+            "deliveries_in_turn" in one or "deliveries_at_work" in one
+            for one in found
+            if "invocations" not in one
+        ), found
+    database.close()

@@ -170,7 +170,9 @@ _SIZE = func.coalesce(
 _MOST = bindparam("most", type_=BigInteger)
 _IS_FREE = or_(deliveries.c.at_work.is_(None), deliveries.c.at_work.is_not(true()))
 _HERE = deliveries.c.lane == bindparam("lane")
-_IS_DUE = deliveries.c.next_at <= bindparam("now", type_=BigInteger)
+# A sum, so that no index of times is used: all that waits is due.
+_IS_DUE = deliveries.c.next_at + 0 <= bindparam("now", type_=BigInteger)
+_IS_AT_WORK: Any = literal_column("deliveries.at_work")
 _IN_LINE = _in_turn(deliveries), _HERE
 _WAITS_WITH = *_IN_LINE, deliveries.c.turn == bindparam("turn"), _IS_FREE
 
@@ -178,22 +180,29 @@ _WAITS_WITH = *_IN_LINE, deliveries.c.turn == bindparam("turn"), _IS_FREE
 def _at_work(rows: Any) -> Any:
     """A lease that ran out still counts: its run may be at work, and it goes on before any other."""
     tells = bindparam("tells", type_=Integer) == 1
-    return and_(rows.c.at_work, rows.c.lane == bindparam("lane"), or_(rows.c.state == "queued", tells))
+    # As the index says it: SQLAlchemy would compare it with 1, and SQLite read the whole table.
+    at_work: Any = literal_column(f"{rows.name}.at_work")
+    return and_(at_work, rows.c.lane == bindparam("lane"), or_(rows.c.state == "queued", tells))
 
 
 _other = deliveries.alias("other")
 _HAS_ONE_AT_WORK = exists().where(_at_work(_other), _other.c.turn == deliveries.c.turn)
 _COUNT = select(func.count()).select_from(deliveries).where(_at_work(deliveries))
 _CHOSEN = select(deliveries.c.key, deliveries.c.turn, _SIZE)
-_RAN_OUT = _CHOSEN.where(deliveries.c.at_work, _HERE, QUEUED, _IS_DUE).order_by(deliveries.c.key).limit(_MOST)
+_RAN_OUT = (
+    # Not `state = ?`, for which the index of all that waits would be used.
+    _CHOSEN.where(_IS_AT_WORK, _HERE, func.coalesce(deliveries.c.state, "") == "queued", _IS_DUE)
+    .order_by(deliveries.c.key)
+    .limit(_MOST)
+)
 _FREE = (
     _CHOSEN.where(*_IN_LINE, deliveries.c.turn.is_(None), _IS_DUE)
     .order_by(deliveries.c.place, deliveries.c.key)
     .limit(_MOST)
 )
-_WAITING = _CHOSEN.where(*_IN_LINE, _IS_DUE, _IS_FREE)
+_WAITING = _CHOSEN.where(_in_turn(deliveries), _IS_DUE, _IS_FREE)
 _ANY = (
-    _WAITING.where(deliveries.c.turn.is_not(None))
+    _WAITING.where(_HERE, deliveries.c.turn.is_not(None))
     .order_by(deliveries.c.turn, deliveries.c.place, deliveries.c.key)
     .limit(_MOST)
 )
@@ -201,35 +210,36 @@ _ANY = (
 
 def _ends_of_turns() -> Any:
     """The first and the last place of each turn: one pass over the index."""
-    waiting = select(
-        deliveries.c.turn,
-        func.min(deliveries.c.place).label("first"),
-        func.max(deliveries.c.place).label("last"),
-    ).where(*_IN_LINE, deliveries.c.turn.is_not(None))
-    return waiting.group_by(deliveries.c.turn).subquery("ends")
+    lane, turn, place = deliveries.c.lane, deliveries.c.turn, deliveries.c.place
+    waiting = select(lane, turn, func.min(place).label("first"), func.max(place).label("last"))
+    return waiting.where(*_IN_LINE, turn.is_not(None)).group_by(lane, turn).subquery("ends")
 
 
 _ends = _ends_of_turns()
-_HEADS = (
-    _WAITING.join(_ends, and_(_ends.c.turn == deliveries.c.turn, _ends.c.first == deliveries.c.place))
-    .where(~_HAS_ONE_AT_WORK)
-    .order_by(deliveries.c.key)
-    .limit(_MOST)
-)
+
+
+def _at(place: Any) -> Any:
+    """The lane is that of the turn, and not given: so each is looked up, and not all that wait."""
+    is_there = and_(
+        _ends.c.lane == deliveries.c.lane, _ends.c.turn == deliveries.c.turn, place == deliveries.c.place
+    )
+    return _WAITING.join_from(_ends, deliveries, is_there).where(~_HAS_ONE_AT_WORK)
+
+
+_HEADS = _at(_ends.c.first).order_by(deliveries.c.key).limit(_MOST)
 _first = deliveries.alias("first")
 _WAITS_FOR_LONG = exists().where(
     _in_turn(_first), _first.c.lane == bindparam("lane"), _first.c.turn == deliveries.c.turn,
     _first.c.place == _ends.c.first, _first.c.created_at <= bindparam("first_before", type_=BigInteger),
 )  # fmt: skip
 _NEWEST = (
-    _WAITING.join(_ends, and_(_ends.c.turn == deliveries.c.turn, _ends.c.last == deliveries.c.place))
+    _at(_ends.c.last)
     .where(
-        ~_HAS_ONE_AT_WORK,
         or_(
             deliveries.c.created_at <= bindparam("quiet_since", type_=BigInteger),
             deliveries.c.created_at >= bindparam("not_after", type_=BigInteger),
             _WAITS_FOR_LONG,
-        ),
+        )
     )
     .order_by(deliveries.c.key)
     .limit(_MOST)
