@@ -26,8 +26,12 @@ async def state(store: Store, delivery: Delivery) -> tuple[str, float | None, st
 async def test_an_end_is_written_once_and_the_first_one_stays(store: Store) -> None:
     good, bad, other = await started(store, 3)
     ends = {good.key: End("completed", NOW + 2), bad.key: End("failed", NOW + 3, "no order")}
-    assert await store.endings.note([], ends, {}, NOW + 4) == (set(), {good.key, bad.key})
-    assert await store.endings.note([], {bad.key: End("completed", NOW + 9)}, {}, NOW + 9) == (set(), set())
+    assert await store.endings.note([], ends, {}, NOW + 4) == (set(), {good.key, bad.key}, set())
+    assert await store.endings.note([], {bad.key: End("completed", NOW + 9)}, {}, NOW + 9) == (
+        set(),
+        set(),
+        set(),
+    )
     assert await state(store, good) == ("completed", NOW + 2, "", None)
     assert await state(store, bad) == ("failed", NOW + 3, "no order", None)
     assert await state(store, other) == ("started", None, "", NOW + 1)

@@ -115,7 +115,7 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
         await one.replays.begin("rpl_1", "current", "owner", NOW, begun)
         running = await one.replays.claim(NOW, 30)
         assert running is not None
-        assert await one.replays.step(running, [(called, {}, "queued")], 0, called, NOW, 30)
+        assert await one.replays.step(running, [(called, {}, "queued", "", None)], 0, called, NOW, 30)
         assert await asyncio.wait_for(words.get(), PATIENCE) == "due"
         listening.cancel()
 

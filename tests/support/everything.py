@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from postern import identity
 from postern.core.access.accounts import LEVELS
@@ -358,8 +359,21 @@ class _Made:
         await idempotency.once(self.gateway, OWNER, "a key", ONCE, made)
         keys = "https://keys.example.com/jwks.json", b'{"keys":[]}'
         await self.gateway.store.sender_keys.keep(*keys, self.clock(), 1e9)
-        for heard in ({}, {"webhook_id": self.of["Orders"].id}, {"folder": "Shops/Europe"}):
-            await channels.add(self.gateway, OWNER, "ntfy+https://ntfy.example/orders#tk_written", **heard)
+        self.gateway.alarms = replace(self.gateway.alarms, mails=True)
+        key = "whsec_" + base64.b64encode(bytes(32)).decode()
+        for address in (
+            "mailto:ops@shop.example",
+            f"webhook+https://hooks.example/a#{key}",
+            "telegram+https://t.example/bot/sendMessage#1",
+        ):
+            await channels.add(self.gateway, OWNER, address)
+        for kind in ("slack", "teams", "discord"):
+            await channels.add(
+                self.gateway, OWNER, f"{kind}+https://{kind}.example/a", kind, self.of["Orders"].id
+            )
+        await channels.add(
+            self.gateway, OWNER, "ntfy+https://ntfy.example/a#tk_written", folder="Shops/Europe"
+        )
         await replays.begin(self.gateway, OWNER, self.planned)
         await samples.arm(self.gateway, OWNER, self.of["Mistyped"].id)
         await self.house.call(self.of["Orders"], ORDER % b"1003", headers={"X-Shop-Key": MAIN})

@@ -117,6 +117,7 @@ def test_released_defaults_stay_as_they_are() -> None:
         "synchronousResponse": {"enabled": False, "timeoutSeconds": None},
         "conditions": [],
         "target": None,
+        "turns": None,
         "duplicateProtection": {"enabled": False, "key": None, "windowSeconds": 86400},
         "cors": {"enabled": False, "origins": []},
         "ipAllowlist": [],

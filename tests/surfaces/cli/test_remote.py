@@ -74,6 +74,7 @@ def test_every_command_works_over_the_network(
 ) -> None:
     """Every command is typed, once for people and once for scripts, which get JSON; a new one is asked for at the end."""
     monkeypatch.setenv("SECRET", "a secret that is long enough")
+    monkeypatch.setenv("CHANNEL", "ntfy+http://127.0.0.1:9/ops")
     way = Story(tmp_path, program)
     tell(way)
     saved = load_event(way.folder / "events" / "greeting.json")["payload"]
@@ -222,7 +223,10 @@ def tell(way: Story) -> None:
         ("incidents", "show", f"inc_{NOWHERE}"),
         ("incidents", "acknowledge", f"inc_{NOWHERE}"),
         ("incidents", "rhythm", orders),
-        ("incidents", "test"),
+        ("channels", "add", "--address", "env:CHANNEL", "--name", "Ops"),
+        ("channels", "list"),
+        ("channels", "test"),
+        ("channels", "delete", f"ch_{NOWHERE}"),
         ("send-again", orders, "--since", "2h"),
         ("audit", "--limit", "1"),
         ("audit", "--subject", signed),

@@ -55,7 +55,7 @@ def test_a_page_has_a_title_and_no_link_that_leads_nowhere(name: str) -> None:
 
 def test_every_setting_that_says_more_leads_to_a_part_that_is_there() -> None:
     linked = [found for file in TEMPLATES.rglob("*.html") for found in MORE.findall(file.read_text())]
-    assert len(linked) > 6
+    assert len(linked) > 3
     assert [link for link in linked if not is_there(link, "")] == []
 
 

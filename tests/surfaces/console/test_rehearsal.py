@@ -1,6 +1,7 @@
 """Pages without a browser and without a socket: what is made before anybody asks, and what the list of
 webhooks says."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -116,11 +117,7 @@ async def test_titles_begin_with_the_tab_and_a_reader_can_operate_no_input(tmp_p
                 for actor in (OWNER, READER)
             ]
             assert f"<title>{title} · Shop · Postern</title>" in pages[0]
-            assert [
-                '<fieldset class="body stack" disabled>' in page
-                or '<fieldset class="stack-s" disabled>' in page
-                for page in pages
-            ] == [
+            assert [bool(re.search('<fieldset class="[a-z -]+" disabled>', page)) for page in pages] == [
                 False,
                 True,
             ], title

@@ -270,8 +270,7 @@ def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(consol
         call = console.called(console.webhook(name="Timed")["url"])
         time = page.locator(f"#call-{call} time").first
         expect(time).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
-        hour, rest = int(time.inner_text()[:2]), time.inner_text()[2:]
-        text = f"{(hour - 1) % 12 + 1:02}{rest} {'AM' if hour < 12 else 'PM'}"
+        text = time.inner_text()
         page.goto(console.program.url + f"/calls/{call}")
         expect(page.locator("time[data-exact]").first).to_contain_text(re.compile(f"{text}.*E[SD]T"))
         page.goto(console.program.url + "/tester")

@@ -66,4 +66,4 @@ def test_a_condition_is_begun_at_a_recorded_call_and_a_filtered_one_is_started_b
     console.open(f"/calls/{filtered}")
     expect(console.page.get_by_text("Not started: row 1: sender.login is")).to_be_visible()
     console.click("Start it")
-    expect(console.page.get_by_text("Started by hand")).to_be_visible()
+    expect(console.page.get_by_text("started it by hand")).to_be_visible()

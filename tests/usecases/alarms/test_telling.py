@@ -427,6 +427,7 @@ async def test_a_channel_whose_address_no_key_opens_says_so_and_the_others_are_t
         await desk.store.writer.write(lambda connection: connection.execute(lost).rowcount)
         made = await incident(desk)
         await loop.round()
-        told = (await incidents.show(desk.gateway, ACTOR, made)).not_told
-        assert told == ["Lost: no key opens its address: delete it and add it again"]
+        told = (await incidents.show(desk.gateway, ACTOR, made)).told
+        wrong = [(one.channel, one.error) for one in told if one.error]
+        assert wrong == [("Lost", "no key opens its address: delete it and add it again")]
         assert len(server.received) == 1

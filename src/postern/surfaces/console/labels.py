@@ -89,7 +89,7 @@ LABELS = {
     "acceptedAnswer.body": "Body",
     "rateLimit.callsPerSecond": "Calls a second",
     "rateLimit.burst": "At once",
-    "turns.atOnce": "At once",
+    "turns.atOnce": "Runs together",
     "turns.by": "One at a time for each",
     "turns.newestAfterSeconds": "Only the newest, after seconds",
     "turns.longestWaitSeconds": "At the latest after seconds",

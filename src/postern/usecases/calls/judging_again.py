@@ -131,6 +131,12 @@ async def _judge(
             return Judged(invocation, "still_rejected", verdict.detail, verdict.code)
 
 
+async def has_shown_token(gateway: Gateway, token: TokenCredential, invocation: Invocation) -> bool:
+    """Whether the call was made with this credential's main or second token, which is masked in what was recorded."""
+    fingerprint = (await gateway.store.history.masked_tokens([invocation.id])).get(invocation.id, "")
+    return bool(_token_shown(gateway, token, invocation, fingerprint))
+
+
 def _token_shown(
     gateway: Gateway, token: TokenCredential, invocation: Invocation, fingerprint: str
 ) -> Matched | None:

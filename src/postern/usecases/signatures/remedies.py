@@ -9,10 +9,11 @@ from postern.core.calls.call import Call
 from postern.core.documents import Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
-from postern.core.signatures.credential import Credential, Unproven
+from postern.core.signatures.credential import Credential, TokenCredential, Unproven
 from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.settings import SignatureAuthentication
 from postern.core.webhooks.stored import StoredWebhook
+from postern.usecases.calls.judging_again import has_shown_token
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures import signatures
@@ -56,7 +57,9 @@ async def take_second_secret(gateway: Gateway, actor: Actor, invocation_id: str,
     name = "secret" if is_awaited else "secondToken" if method == "token" else "secondSecret"
     patch = {"authentication": {name: secret}}
     call = invocation.as_call(gateway.site.base_url)
-    if isinstance(tried(gateway, webhook, patch).credential.check(call), Unproven):
+    credential = tried(gateway, webhook, patch).credential
+    known = isinstance(credential, TokenCredential) and await has_shown_token(gateway, credential, invocation)
+    if not known and isinstance(credential.check(call), Unproven):
         raise Refused("conflict", "with this one the call does not verify either; nothing was saved")
     return await webhooks.change(gateway, actor, webhook.id, patch)
 
