@@ -158,18 +158,22 @@ def comment(number: int, login: str) -> dict[str, Any]:
     return {**said, "sender": {"login": login}}
 
 
-CALLS = [
-    github("1", "issues", **issue(7, HOSTILE)),
-    github("2", "issue_comment", **comment(7, "bob")),
-    github("3", "issue_comment", **comment(7, "My-Bot")),  # its own echo
-    github("4", "issues", **issue(8)),
-    github("1", "issues", **issue(7, HOSTILE)),  # once more
-    github("5", "push", ref="refs/heads/main", sender={"login": "bob"}),
-    stripe("evt_1", "invoice.payment_failed", "cus_1"),
-    stripe("evt_2", "customer.subscription.deleted", "cus_1", "req_1"),  # its own echo
-    stripe("evt_3", "invoice.payment_failed", "cus_1", live=False),
-    stripe("evt_4", "invoice.paid", "cus_1"),
-]
+def calls() -> list[tuple[bytes, dict[str, str]]]:
+    """Made when they are sent: Stripe signs the time as well."""
+    return [
+        github("1", "issues", **issue(7, HOSTILE)),
+        github("2", "issue_comment", **comment(7, "bob")),
+        github("3", "issue_comment", **comment(7, "My-Bot")),  # its own echo
+        github("4", "issues", **issue(8)),
+        github("1", "issues", **issue(7, HOSTILE)),  # once more
+        github("5", "push", ref="refs/heads/main", sender={"login": "bob"}),
+        stripe("evt_1", "invoice.payment_failed", "cus_1"),
+        stripe("evt_2", "customer.subscription.deleted", "cus_1", "req_1"),  # its own echo
+        stripe("evt_3", "invoice.payment_failed", "cus_1", live=False),
+        stripe("evt_4", "invoice.paid", "cus_1"),
+    ]
+
+
 CONCERN = 4
 
 
@@ -230,7 +234,7 @@ def test_agents_behind_nat_are_woken_for_what_concerns_them_one_at_a_time_in_the
         for name in urls:
             words = ("--sender", name.lower(), "--since", "1h", "--retry", "--to", at_home[name])
             stack.enter_context(listening(public, *words))
-        for body, headers in CALLS:
+        for body, headers in calls():
             name = "Stripe" if "Stripe_Signature" in headers else "GitHub"
             assert called(urls[name], body, headers) == 200
 

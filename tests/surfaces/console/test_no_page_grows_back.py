@@ -22,7 +22,7 @@ CEILINGS = {
     "/webhooks/{shop}/ready": (115, 11),
     "/webhooks/{shop}": (95, 12),
     "/webhooks/{shop}/calls": (85, 19),
-    "/webhooks/{shop}/settings": (280, 76),
+    "/webhooks/{shop}/settings": (290, 76),
     "/webhooks/{shop}/schedule": (165, 21),
     "/webhooks/{shop}/rejected": (60, 9),
     "/calls": (75, 11),
