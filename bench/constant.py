@@ -1,5 +1,6 @@
 """The yardstick: the gateway's own server answering a constant, in both of its ways. ``PORT`` as argument."""
 
+import socket
 import sys
 from functools import partial
 from typing import Any, cast
@@ -7,7 +8,7 @@ from typing import Any, cast
 import uvloop
 
 from postern.core import answer as answers
-from postern.surfaces.http.app_exchange import AppExchange
+from postern.surfaces.http.app_exchange import AppExchange, AppTurns
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.server import listen, serve
 from postern.usecases.calls.intake import IncomingCall, Intake
@@ -39,16 +40,11 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": ANSWER.body})
 
 
+async def _serve(listener: socket.socket) -> None:
+    pages = partial(AppExchange, app, AppTurns())
+    await serve(partial(Constant, cast(Intake, None)), pages, listener, 30, False, lambda: None, lambda: 0)
+
+
 if __name__ == "__main__":
     with listen("127.0.0.1", int(sys.argv[1])) as listener:
-        uvloop.run(
-            serve(
-                partial(Constant, cast(Intake, None)),
-                partial(AppExchange, app),
-                listener,
-                30,
-                False,
-                lambda: None,
-                lambda: 0,
-            )
-        )
+        uvloop.run(_serve(listener))
