@@ -25,9 +25,9 @@ class Channels(Repository):
     def all(self, connection: Connection) -> list[tuple[AddedChannel, str]]:
         """Each with its address, the oldest first. The address is empty where no key opens it."""
         address = and_(secrets.c.webhook_id == channels.c.id, secrets.c.field == _FIELD)
-        found = select(channels, secrets.c.envelope).outerjoin(secrets, address).order_by(channels.c.id)
+        found = select(channels, secrets.c.envelope).join(secrets, address).order_by(channels.c.id)
         return [
-            (value_of(AddedChannel, row), self._opened(row.id, row.envelope or ""))
+            (value_of(AddedChannel, row), self._opened(row.id, row.envelope))
             for row in connection.execute(found)
         ]
 
