@@ -148,9 +148,11 @@ def with_a_full_disk(robot: Robot) -> None:
         robot.button(page).click()
         said = page.get_by_text("The database cannot be used now").locator("visible=true")
         expect(said.first).to_be_in_viewport()
+    page.wait_for_load_state()
     back = page.get_by_role("link", name="Back", exact=True)
     if back.is_visible():
         back.click()
+        is_given_back(page)
 
 
 def signed_out(robot: Robot) -> None:
@@ -158,10 +160,16 @@ def signed_out(robot: Robot) -> None:
     page.context.clear_cookies()
     robot.button(page).click()
     expect(page.get_by_text("Your session ended; nothing was saved.")).to_be_visible()
+    expect(page.get_by_text("what you typed is given back")).to_be_visible()
     page.get_by_label("Name").fill("admin")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(lambda url: "/sign-in" not in url)
+    is_given_back(page)
+
+
+def is_given_back(page: Page) -> None:
+    """The fields are filled, and open where they were closed: what presses them before might close them again."""
+    expect(page.get_by_text("What you typed is here again")).to_be_visible()
 
 
 def pressed_twice_over_a_slow_network(robot: Robot) -> None:

@@ -16,6 +16,7 @@ export function touched(form) {
   for (const place of form.querySelectorAll("[data-count]")) place.textContent = count ? `${count} ${count === 1 ? "change" : "changes"}` : "";
 }
 
+const isUnsaved = () => [...changed].some((form) => form.isConnected);
 const isChoice = (one) => ["checkbox", "radio"].includes(one.type);
 const now = (one) => (isChoice(one) ? one.checked : one.value);
 const asItCame = (one) => (isChoice(one) ? one.defaultChecked : one.options ? ([...one.options].find((each) => each.defaultSelected) ?? one.options[0])?.value : one.defaultValue);
@@ -56,8 +57,13 @@ export function guard() {
     if (form && detail.ctx?.sourceElement === form) wrong?.scrollIntoView({ block: "nearest" });
     if (document.querySelector("[data-unsaved]")) giveBack();
   });
+  // The session has ended: what a page asks for by itself leads nobody away from what they typed. Sending it does, and keeps it.
+  document.addEventListener("htmx:before:response", (event) => {
+    const { hx, sourceElement } = event.detail.ctx;
+    if (hx.redirect && !sourceElement.matches("form, a, button") && isUnsaved()) event.preventDefault();
+  });
   window.addEventListener("beforeunload", (event) => {
-    if ([...changed].some((form) => form.isConnected)) event.preventDefault();
+    if (isUnsaved()) event.preventDefault();
   });
   giveBack();
 }
