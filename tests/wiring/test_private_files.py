@@ -14,7 +14,9 @@ from postern.private_files import Openness, openness
 from postern.settings import Settings
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
+from postern.surfaces.cli.gateway.source import HttpQuestion
 from postern.wiring import gateway
+from postern.wiring.program import LocalApi, check_owner
 from postern.wiring.starting import CannotStart
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program, StartProgram, run_postern
@@ -138,3 +140,21 @@ def test_a_second_look_at_the_database_leaves_the_locks_on_it(tmp_path: Path) ->
         subprocess.run([sys.executable, "-c", look, str(tmp_path / "postern.db")], check=True)
         assert (tmp_path / "postern.db-wal").exists()
     first.close()
+
+
+def test_a_command_ends_in_a_folder_of_another_user_that_nobody_has_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    another = os.geteuid() or 4711
+    os.chown(folder, another, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: another + 1)
+    monkeypatch.chdir(tmp_path)
+    local = LocalApi(Settings({}))
+    for deed in (local.machine, lambda: local.ask(HttpQuestion("GET", "/webhooks", {}, None))):
+        with pytest.raises(SystemExit):
+            deed()
+        assert "belongs to another user" in capsys.readouterr().err
+    assert not [*folder.iterdir()]
+    check_owner(Settings({"POSTERN_DATA_DIR": "data"}))
