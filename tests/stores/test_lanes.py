@@ -65,7 +65,7 @@ async def test_how_long_the_engine_is_away_is_not_told_by_another_lane(store: St
         await store.deliveries.again(claimed, NOW + 3600, "away", NOW)
         claimed.attempts += 1
     assert not await store.deliveries.tried_in_vain(NOW + 60)
-    assert [*(await store.incidents.waiting()).values()] == [[NOW]]
+    assert [[*one.values()] for one in (await store.incidents.waiting()).values()] == [[NOW]]
 
 
 @pytest.mark.parametrize(

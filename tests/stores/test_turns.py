@@ -195,3 +195,17 @@ def test_no_claim_goes_through_all_deliveries() -> None:
             if "invocations" not in one
         ), found
     database.close()
+
+
+async def test_who_was_given_up_in_turn_is_found_by_the_moment(store: Store) -> None:
+    given_up, earlier, elsewhere, started, _ = await recorded(
+        store, in_turn("a"), in_turn("b"), entry(), in_turn("c"), in_turn("d")
+    )
+    for one in await store.turns.claim(WEBHOOK, turns(None, "x", None, None), True, NOW, LEASE, 9, 1 << 20):
+        if one.invocation_id == started:
+            await store.deliveries.started(one, Started(1), NOW, None)
+        elif one.invocation_id in (given_up, earlier):
+            await store.deliveries.failed(one, "refused", NOW + 50 * (one.invocation_id == given_up))
+    for one in await store.deliveries.claim(NOW, LEASE, 9, 1 << 20, ""):
+        await store.deliveries.failed(one, "refused", NOW + 50)
+    assert elsewhere and await store.incidents.passed_over(NOW + 20) == {WEBHOOK: {given_up: NOW + 50}}

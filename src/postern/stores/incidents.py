@@ -36,6 +36,7 @@ from postern.stores.sql.moments import milliseconds, row_of, seconds, stored, va
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     ALIVE,
+    PASSED_OVER,
     UNUSUAL_ANSWERS,
     UNUSUAL_DELIVERIES,
     UNUSUAL_INVOCATIONS,
@@ -196,13 +197,23 @@ class Incidents(Repository):
         return in_trouble | set(connection.scalars(refused))
 
     @reads
-    def waiting(self, connection: Connection) -> dict[str, list[float]]:
-        """By webhook: since when its deliveries wait that were tried in vain, more than once."""
-        found: dict[str, list[float]] = defaultdict(list)
+    def waiting(self, connection: Connection) -> dict[str, dict[str, float]]:
+        """By webhook and call: since when its deliveries wait that were tried in vain, more than once."""
+        found: dict[str, dict[str, float]] = defaultdict(dict)
         for one in waiting_longest(connection):
             # The first try of a gateway that starts may meet an engine that is still starting.
             if one.attempts > 1:
-                found[one.webhook_id].append(seconds(one.released_at or one.created_at))
+                found[one.webhook_id][one.invocation_id] = seconds(one.released_at or one.created_at)
+        return dict(found)
+
+    @reads
+    def passed_over(self, connection: Connection, since: float) -> dict[str, dict[str, float]]:
+        """By webhook: its calls that were given up since then when their turn had come, and when."""
+        asked = select(deliveries.c.webhook_id, deliveries.c.invocation_id, deliveries.c.next_at)
+        asked = asked.where(deliveries.c.next_at >= milliseconds(since), PASSED_OVER)
+        found: dict[str, dict[str, float]] = defaultdict(dict)
+        for webhook_id, invocation_id, at in connection.execute(asked):
+            found[webhook_id][invocation_id] = seconds(at)
         return dict(found)
 
     @reads

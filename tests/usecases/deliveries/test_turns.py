@@ -7,6 +7,9 @@ import pytest
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import Delivery, HistoryFilter
 from postern.core.problems import Refused
+from postern.usecases.alarms import incidents
+from postern.usecases.alarms.judging import AlarmLoop
+from postern.usecases.alarms.views import Incident
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays, starting, turns
 from postern.usecases.deliveries.dispatch import Dispatcher, catch_up
@@ -159,6 +162,72 @@ async def test_one_that_fails_is_tried_before_the_next_of_its_value_and_then_the
     assert await starts(house, webhook) == []
     house.engine.refuses = ""
     assert (await delivery(house, a2)).state == "failed"
+
+
+async def incident(house: House, clock: HeldClock) -> Incident | None:
+    """The only one, open or over, a quarter of a minute later."""
+    clock.now += 15
+    await AlarmLoop(house.gateway).round()
+    found = (await incidents.listing(house.gateway, OWNER)).items
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+async def test_an_incident_names_the_one_at_the_head_while_it_is_tried_and_when_the_next_went(
+    house: House, clock: HeldClock
+) -> None:
+    webhook = await house.webhook(turns={"by": "customer"})
+    a1, a2 = await called(house, webhook, "a", "a")
+    house.engine.down = house.gateway.runtime.clock_is_trusted = True
+    for later in (1, 400):
+        await starts(house, webhook)
+        clock.now += later
+    found = await incident(house, clock)
+    behind = f"{a1} is tried again, and the calls with the same customer wait behind it."
+    assert found is not None and found.sentence.endswith(f"tries (1). {behind}")
+    clock.now += starting.GIVE_UP_AFTER
+    await starts(house, webhook)
+    house.engine.down = False
+    clock.now += 60
+    assert await starts(house, webhook) == [a2]
+    found = await incident(house, clock)
+    passed = f"{a1} was given up, and the calls with the same customer went on without it."
+    assert found is not None and found.closed_at is None and found.sentence.endswith(f"it (1). {passed}")
+    await history.replay(house.gateway, OWNER, a1)
+    await ended(house, a2)
+    assert await starts(house, webhook) == [a1]
+    found = await incident(house, clock)
+    assert found is not None and found.closed_at and found.sentence.endswith(passed)
+
+
+@pytest.mark.parametrize(
+    ("given", "others"), [({"by": "customer"}, "the calls with the same customer"), ({}, "")]
+)
+async def test_one_that_is_refused_when_its_turn_has_come_at_last_is_an_incident_where_there_is_an_order(
+    house: House, clock: HeldClock, given: Any, others: str
+) -> None:
+    webhook = await house.webhook(turns={"atOnce": 1} | given)
+    a1, a2, a3 = await called(house, webhook, *"aaa")
+    await starts(house, webhook)
+    clock.now += 7200  # it waited for so long
+    house.engine.refuses = "it is not what it should be"
+    await ended(house, a1)
+    dispatcher = Dispatcher(house.gateway, webhook.id)
+    await dispatcher.round()
+    await dispatcher.finish()
+    house.engine.refuses = ""
+    assert (await delivery(house, a2)).state == "failed"
+    assert await starts(house, webhook) == [a3]
+    found = await incident(house, clock)
+    assert (found is not None) is bool(others)
+    if found is not None:
+        assert found.sentence.endswith(f"it (1). {a2} was given up, and {others} went on without it.")
+        await history.replay(house.gateway, OWNER, a2)
+        await ended(house, a3)
+        assert await starts(house, webhook) == [a2]
+        for _ in range(2):
+            found = await incident(house, clock)
+            assert found is not None and found.closed_because == "each of its calls has gone through"
 
 
 async def test_one_at_the_head_has_its_three_days_from_its_turn_on(house: House, clock: HeldClock) -> None:

@@ -102,7 +102,11 @@ class Deliveries(Repository):
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
         await self._settle(
-            delivery, {"at": now, "outcome": "failed", "detail": detail}, state="failed", error=detail
+            delivery,
+            {"at": now, "outcome": "failed", "detail": detail},
+            state="failed",
+            error=detail,
+            next_at=milliseconds(now),
         )
 
     async def _settle(self, delivery: Delivery, attempt: Logged, **values: Any) -> None:
@@ -260,7 +264,7 @@ def _waits_for_turn(connection: Connection, lane: str) -> bool:
 def waiting_longest(connection: Connection, lanes: list[str] | None = None) -> list[Any]:
     """Those among the last thousand that were tried in vain, or the last hundred of a webhook's own lane. More are not looked
     at: their next tries are the furthest off."""
-    names = ("webhook_id", "error", "attempts", "created_at", "released_at")
+    names = ("webhook_id", "invocation_id", "error", "attempts", "created_at", "released_at")
     asked = (
         select(*(deliveries.c[name] for name in names)).where(QUEUED).order_by(deliveries.c.next_at.desc())
     )

@@ -109,6 +109,8 @@ invocations = _table(
     _partial("invocations_apart_of_webhook", "webhook_id", "outcome", "id", where="outcome <> 'accepted'"),
 )
 
+_PASSED_OVER = "state = 'failed' AND turn IS NOT NULL AND started_at IS NULL"
+
 deliveries = _keyed_table(
     "deliveries",
     Column("key", Ascii(48), primary_key=True),
@@ -150,6 +152,7 @@ deliveries = _keyed_table(
         where="state IN ('queued', 'held') AND lane <> ''",
     ),
     _partial("deliveries_at_work", "lane", "turn", where="at_work"),
+    _partial("deliveries_passed_over", "next_at", where=_PASSED_OVER),
     _partial("deliveries_of_replay", "replay_id", "invocation_id", "state", where="replay_id IS NOT NULL"),
     _partial(
         "deliveries_apart",
@@ -181,6 +184,7 @@ answers = _keyed_table(
 # The conditions of the partial indexes `…_apart`, to be repeated in whatever is to use one: SQLite does not conclude
 # from `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
 UNUSUAL_INVOCATIONS = invocations.c.outcome != literal_column("'accepted'")
+PASSED_OVER = text(_PASSED_OVER)
 UNUSUAL_ANSWERS = text("(status >= 500 OR NOT reached)")
 UNUSUAL_DELIVERIES = deliveries.c.state.in_(
     [literal_column(f"'{state}'") for state in ("failed", "held", "lost", "dropped", "superseded")]

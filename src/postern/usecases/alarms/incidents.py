@@ -198,7 +198,7 @@ def _in_words(kind: AlarmKind, reason: str) -> str:
             return f"{title[:1].lower()}{title[1:]}"
         case "not_started":
             words = {
-                "refused": "the engine did not take it",
+                "refused": "the engine or target did not take it",
                 "waits": "still not started after several tries",
             }
             return words.get(reason, reason)
@@ -233,7 +233,9 @@ def sentence_of(incident: Incident) -> str:
         case "rejected":
             return f"{number_of(incident.count, 'call')} rejected: {why}. {incident.detail}".strip()
         case "not_started":
-            return f"{number_of(incident.count, 'call')} could not be started: {why}."
+            return (
+                f"{number_of(incident.count, 'call')} could not be started: {why}. {incident.detail}".strip()
+            )
         case "runs_failed":
             runs = sum(incident.reasons.values())
             often = f", in {runs:,} runs" if runs > incident.count else ""

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -35,6 +35,7 @@ from postern.core.watch.alarms import (
 )
 from postern.core.watch.rhythm import REMEMBERED, rhythm_of
 from postern.core.webhooks.webhook import Webhook
+from postern.identity import time_of
 from postern.observe.logs import log
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
@@ -182,7 +183,11 @@ class AlarmLoop:
         troubles = {one.kind for one in gateway.runtime.troubles}
         # While the engine is away all calls wait: that is one incident of the gateway.
         waiting = {} if troubles & {"engine cannot start", "calls wait"} else await store.waiting()
-        in_trouble = await store.in_trouble(minute - RECENT) | waiting.keys()
+        since = min(
+            [now - LATELY * 60, *(one.first_at for one in self._open.values() if one.kind == "not_started")]
+        )
+        passed_over = await store.passed_over(since)
+        in_trouble = await store.in_trouble(minute - RECENT) | waiting.keys() | passed_over.keys()
         in_trouble |= {webhook_id for webhook_id, kind in self._open if kind in OF_CALLS}
         for ids in self._next_ones(in_trouble):
             counted = await store.minutes(ids, minute - LOOK_BACK, minute + 1)
@@ -191,11 +196,13 @@ class AlarmLoop:
                 if webhook is None:
                     continue
                 late = now - webhook.alarms.waits_minutes * 60
-                waits = [at for at in waiting.get(webhook_id, ()) if at < late]
+                waits = {call: at for call, at in waiting.get(webhook_id, {}).items() if at < late}
+                in_order = webhook.turns is not None and webhook.turns.in_order
+                heads = passed_over.get(webhook_id, {}) if in_order else {}
                 for kind in OF_CALLS:
                     if self._is_enabled(webhook, kind):
-                        own = waits if kind == "not_started" else []
-                        await self._judge(webhook, kind, counted[webhook_id], own, now)
+                        own = (waits, heads) if kind == "not_started" else ({}, {})
+                        await self._judge(webhook, kind, counted[webhook_id], *own, now)
         gateway_own = self._open.get(("", "gateway"))
         if gateway_own is not None and gateway_own.last_at < now - LATELY * 60:
             await self._close(gateway_own, now, "all is well again")
@@ -209,9 +216,18 @@ class AlarmLoop:
         return [everyone[place : place + STEP] for place in range(0, len(everyone), STEP)]
 
     async def _judge(
-        self, webhook: Webhook, kind: AlarmKind, minutes: Minutes, waits: Sequence[float], now: float
+        self,
+        webhook: Webhook,
+        kind: AlarmKind,
+        minutes: Minutes,
+        tried: Mapping[str, float],
+        passed_over: Mapping[str, float],
+        now: float,
     ) -> None:
-        """``waits``: since when deliveries wait that were tried in vain for too long."""
+        """``tried``: the calls whose deliveries wait, since when, and were tried in vain for too long. ``passed_over``: those that were
+        given up at the head of their turn, and when: one is enough for an incident."""
+        waits = list(tried.values())
+        lately = {call: at for call, at in passed_over.items() if at >= now - LATELY * 60}
         incident, minute = self._open.get((webhook.id, kind)), int(now // 60)
         ignored: frozenset[str] = frozenset()
         stopped = None
@@ -225,18 +241,21 @@ class AlarmLoop:
             ignored = frozenset({WORKFLOW_FAILED})
         minutes = without(minutes, ignored)
         if incident is None:
-            first = await self._first(webhook, kind, minutes, minute)
+            first = await self._first(webhook, kind, minutes, minute, lately)
             if first is None and waits:
                 first = int(min(waits) // 60)
             if first is not None:
                 found = await self._gathered(webhook.id, kind, range(first, minute + 1), ignored, waits)
                 if found is not None:
+                    found = replace(found, detail=_of_turns(webhook, tried, lately))
                     await self._begin(webhook.id, kind, found, now)
             return
         ignored -= incident.reasons.keys()
         open_for = range(int(incident.first_at // 60), minute + 1)
         found = await self._gathered(webhook.id, kind, open_for, ignored, waits)
         if found is not None:
+            passed = {call: at for call, at in passed_over.items() if at >= incident.first_at}
+            found = replace(found, detail=_of_turns(webhook, tried, passed))
             if stopped is not None:
                 # It may be the first minute of a quarter of an hour that is summed up.
                 last = (await self._gateway.store.incidents.last_calls([webhook.id])).get(webhook.id, stopped)
@@ -246,7 +265,9 @@ class AlarmLoop:
         long = now - incident.opened_at > OPEN_FOR_LONG
         if found is None:
             await self._close(incident, now, "what waited was started")
-        elif not waits and has_recovered(kind, minutes, webhook.alarms.share_percent, minute, long):
+        elif not (waits or lately) and has_recovered(
+            kind, minutes, webhook.alarms.share_percent, minute, long
+        ):
             await self._close(incident, now, "calls go well again")
         elif (
             not waits and kind in FAILS_CALLERS and not await self._gateway.store.incidents.left(incident, 1)
@@ -269,13 +290,23 @@ class AlarmLoop:
         found = gathered(kind, minutes)
         return found and await self._gateway.store.incidents.exactly(webhook_id, kind, found, waits)
 
-    async def _first(self, webhook: Webhook, kind: AlarmKind, minutes: Minutes, minute: int) -> int | None:
+    async def _first(
+        self,
+        webhook: Webhook,
+        kind: AlarmKind,
+        minutes: Minutes,
+        minute: int,
+        passed_over: Mapping[str, float],
+    ) -> int | None:
         """The minute since which an incident is there, or None."""
         share = webhook.alarms.share_percent
-        if incident_start(kind, minutes, share) is None and kind != "rejected":
+        if incident_start(kind, minutes, share) is None and kind != "rejected" and not passed_over:
             return None
         # An incident that is over has told of the calls before its end.
-        closed = int(await self._gateway.store.incidents.last_closed(webhook.id, kind) // 60)
+        closed_at = await self._gateway.store.incidents.last_closed(webhook.id, kind)
+        if came := [time_of(call) for call, at in passed_over.items() if at > closed_at]:
+            return int(min(came) // 60)
+        closed = int(closed_at // 60)
         since = {at: counted for at, counted in minutes.items() if at > closed}
         if not any(is_bad(kind, name) for at in since if at >= minute - RECENT for name in since[at]):
             return None
@@ -357,3 +388,21 @@ def _is_wanted(webhook: Webhook, kind: AlarmKind) -> bool:
             return own.rhythm is not None
         case "gateway":
             return True
+
+
+def _of_turns(webhook: Webhook, tried: Mapping[str, float], passed_over: Mapping[str, float]) -> str:
+    """Says which calls stand in the way of others, and which others have passed."""
+    if webhook.turns is None or not webhook.turns.in_order:
+        return ""
+    others = f"the calls with the same {webhook.turns.by}" if webhook.turns.by else "the other calls"
+    said = []
+    if tried:
+        said.append(f"{_first_of(tried)} is tried again, and {others} wait behind it.")
+    if passed_over:
+        said.append(f"{_first_of(passed_over)} was given up, and {others} went on without it.")
+    return " ".join(said)
+
+
+def _first_of(calls: Mapping[str, float]) -> str:
+    first = min(calls, key=calls.__getitem__)
+    return f"{first} (and {len(calls) - 1:,} more, each)" if len(calls) > 1 else first

@@ -108,6 +108,8 @@ CREATE INDEX deliveries_in_turn ON deliveries (lane, turn, place, "key") WHERE s
 
 CREATE INDEX deliveries_of_replay ON deliveries (replay_id, invocation_id, state) WHERE replay_id IS NOT NULL;
 
+CREATE INDEX deliveries_passed_over ON deliveries (next_at) WHERE state = 'failed' AND turn IS NOT NULL AND started_at IS NULL;
+
 CREATE INDEX deliveries_run_failed ON deliveries (webhook_id, ended_at, invocation_id) WHERE state = 'failed' AND ended_at IS NOT NULL;
 
 CREATE INDEX deliveries_to_ask_about ON deliveries (ask_at) WHERE ask_at IS NOT NULL;
