@@ -29,7 +29,7 @@ from postern.core.signatures.outgoing import signature, signing_key
 from postern.core.signatures.redact import MASK
 from postern.engines.handover import NEAR, EngineOverHttp, document
 from postern.outbound.fetch import parse_url
-from postern.outbound.guard import FetchFailed
+from postern.outbound.guard import FetchFailed, Reason
 
 LONGEST_HOLD = 15.0
 """How long ``start`` itself waits for an inline answer. Longer would outlast the delivery's lease, and start it
@@ -40,7 +40,13 @@ STATUS_HEADER = "x-postern-status"
 SHORTEST_SECRET = 8
 """Characters. Shorter values, like the word Basic, stand in many sentences."""
 
-_NEVER_REACHED = {"address_not_allowed", "bad_request", "connection_failed", "name_not_found", "tls"}
+_NEVER_REACHED: set[Reason] = {
+    "address_not_allowed",
+    "bad_request",
+    "connection_failed",
+    "name_not_found",
+    "tls",
+}
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 

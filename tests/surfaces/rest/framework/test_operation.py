@@ -54,6 +54,18 @@ def test_a_body_that_is_not_json_is_refused(
     assert problem(api.post("webhooks", body, Content_Type=kind)) == expected
 
 
+def test_a_body_where_none_is_taken_is_refused_and_not_passed_over(api: Client) -> None:
+    """It may say to which of the channels."""
+    answer = api.post("channel-tests", b'{"channelId": "ch_1"}')
+    assert (answer.status, answer.json["detail"]) == (
+        422,
+        "This takes no body. Ask as parameters: channelId.",
+    )
+    hook = made(api)
+    assert api.post(f"webhooks/{hook['id']}/hold", b"[1]").status == 422
+    assert api.post("channel-tests", b"{}").status == 200
+
+
 def test_a_number_that_is_too_large_is_named_in_plain_words(api: Client) -> None:
     answer = api.post("webhooks", b'{"name": "x", "rateLimit": {"burst": 1e999}}')
     assert (answer.status, answer.json["detail"]) == (400, "Number out of range.")

@@ -18,7 +18,12 @@ from starlette.responses import PlainTextResponse, Response
 from postern.core.access.accounts import Level
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.observe.changes import may_have_changed
-from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
+from postern.surfaces.rest.framework.bodies import (
+    LARGEST_BODY,
+    LARGEST_BODY_OF_STRANGERS,
+    read_bytes,
+    read_json,
+)
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import while_connected
 from postern.usecases.access.idempotency import KeptAnswer, once
@@ -257,6 +262,10 @@ def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Await
             text = await read_json(request, largest)
             # Strictly: a number in quotes is refused, as the description says.
             given["body"] = _valid(operation.body, body.validate_json, text, strict=True)
+        elif request.method != "GET" and (await read_bytes(request, largest)).strip() not in (b"", b"{}"):
+            # Its fields would be passed over without a word, and more be done than was asked for.
+            where = f"as parameters: {', '.join(sorted(map(str, known)))}" if known else "without"
+            raise Refused("invalid_request", f"This takes no body. Ask {where}.")
         if query is not None:
             given["query"] = _valid(None, query.validate_python, dict(request.query_params))
         given |= {name: header.read(request) for name, header in HEADERS.items() if name in operation.takes}
