@@ -263,10 +263,10 @@ class Held:
     def let_one_go(self) -> None:
         """The page may look as if it had asked before the browser's word of it is here: that comes only while the browser is
         talked to."""
-        wait_until(self._asked, what=f"{self._address} to be asked for")
+        wait_until(self.asked, what=f"{self._address} to be asked for")
         self._routes.pop(0).continue_()
 
-    def _asked(self) -> bool:
+    def asked(self) -> bool:
         self._page.wait_for_timeout(0)
         return bool(self._routes)
 

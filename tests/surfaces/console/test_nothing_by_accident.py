@@ -36,7 +36,11 @@ def test_what_callers_would_notice_is_asked_first_and_can_be_undone(console: Con
 def test_what_nobody_would_notice_is_done_at_once_and_can_be_undone(console: Console) -> None:
     webhook = console.webhook(name="Never called")
     console.open("/webhooks?search=Never+called")
-    for deed, undone in (("Disable", "accepts calls again"), ("Hold", "Released"), ("Delete", "Restored, as it was.")):
+    for deed, undone in (
+        ("Disable", "accepts calls again"),
+        ("Hold", "Released"),
+        ("Delete", "Restored, as it was."),
+    ):
         console.click("Actions for Never called")
         console.click(deed)
         console.click("Undo")

@@ -3,16 +3,20 @@ there, and it is done, once, as soon as it can be."""
 
 import resource
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from support.browser import Held, new_context
 from support.client import PASSWORD
+from support.postgres import PostgresProcess
+from support.program import Program
 from support.waiting import wait_until
-from surfaces.console.conftest import Console, Outside
+from surfaces.console.conftest import Console, Outside, sign_in
 
 
 class Deed(NamedTuple):
@@ -24,6 +28,8 @@ class Deed(NamedTuple):
     """How often it was done: by the API, with what there is, and what was typed."""
     opens: str = ""
     """What is pressed first, so that the button is in sight."""
+    is_one: bool = False
+    """Two people who do it change the same thing."""
 
 
 def _call(outside: Outside, known: dict[str, str]) -> dict[str, Any]:
@@ -40,7 +46,7 @@ def _set(name: str) -> Callable[[Outside, dict[str, str], str], int]:
 
 
 DEEDS = {
-    "settings": Deed("/webhooks/{shop}/settings", ("Folder", "{}"), "Save", _set("folder")),
+    "settings": Deed("/webhooks/{shop}/settings", ("Folder", "{}"), "Save", _set("folder"), is_one=True),
     "new webhook": Deed("/webhooks/new/tool", ("Name", "{}"), "Create webhook", _named("webhooks?limit=100")),
     "API key": Deed("/settings", ("Name", "{}"), "Create key", _named("api-keys")),
     "schedule": Deed(
@@ -50,6 +56,7 @@ DEEDS = {
         lambda outside, known, text: int(
             text in str(outside.api.get(f"webhooks/{known['shop']}").json["schedule"])
         ),
+        is_one=True,
     ),
     "note": Deed(
         "/calls/{call}",
@@ -82,12 +89,13 @@ class Robot:
         self.webhook = console.webhook(name=f"For {text}")
         call = console.called(self.webhook["url"], {"n": 1})
         self.known = {"shop": self.webhook["id"], "call": call}
-        console.open(deed.path.format(**self.known))
+        self.at = deed.path.format(**self.known)
+        console.open(self.at)
 
-    def types(self, page: Page) -> None:
+    def types(self, page: Page, text: str = "") -> None:
         self.opens(page)
-        label, text = self.deed.typed
-        page.get_by_label(label, exact=True).fill(text.format(self.text))
+        label, typed = self.deed.typed
+        page.get_by_label(label, exact=True).fill(typed.format(text or self.text))
 
     def opens(self, page: Page) -> None:
         if self.deed.opens and not self.button(page).is_visible():
@@ -96,8 +104,8 @@ class Robot:
     def button(self, page: Page) -> Locator:
         return page.locator("main").get_by_role("button", name=self.deed.button, exact=True)
 
-    def times(self) -> int:
-        return self.deed.times(self.console, self.known, self.text)
+    def times(self, text: str = "") -> int:
+        return self.deed.times(self.console, self.known, text or self.text)
 
     def still_has_it(self, page: Page) -> None:
         label, text = self.deed.typed
@@ -143,8 +151,12 @@ def behind_a_proxy_that_does_not_reach_it(robot: Robot) -> None:
 
 
 def with_a_full_disk(robot: Robot) -> None:
+    without_its_database(robot, full_disk(robot))
+
+
+def without_its_database(robot: Robot, away: AbstractContextManager[None]) -> None:
     page = robot.page
-    with full_disk(robot):
+    with away:
         robot.button(page).click()
         said = page.get_by_text("The database cannot be used now").locator("visible=true")
         expect(said.first).to_be_in_viewport()
@@ -167,6 +179,26 @@ def signed_out(robot: Robot) -> None:
     is_given_back(page)
 
 
+def first_text(robot: Robot) -> str:
+    return robot.text.replace("R", "First")
+
+
+def after_another_tab(robot: Robot) -> None:
+    """What was done there is not overwritten unseen."""
+    first, second = robot.page.context.new_page(), robot.page
+    first.goto(robot.console.program.url + robot.at)
+    robot.types(first, first_text(robot))
+    robot.button(first).click()
+    wait_until(lambda: robot.times(first_text(robot)) == 1, what="the first tab's deed")
+    first.close()
+    if robot.deed.is_one:
+        robot.button(second).click()
+        said = second.get_by_text("meanwhile, and here it is").locator("visible=true")
+        expect(said).to_contain_text(first_text(robot))
+        expect(said).to_be_in_viewport()
+        assert robot.times(first_text(robot)) == 1
+
+
 def is_given_back(page: Page) -> None:
     """The fields are filled, and open where they were closed: what presses them before might close them again."""
     expect(page.get_by_text("What you typed is here again")).to_be_visible()
@@ -185,9 +217,60 @@ def pressed_twice_over_a_slow_network(robot: Robot) -> None:
 @pytest.mark.parametrize("robot", DEEDS, indirect=True)
 def test_what_goes_wrong_is_said_where_one_pressed_and_in_the_end_it_is_done_once(robot: Robot) -> None:
     robot.types(robot.page)
-    for goes_wrong in (offline, behind_a_proxy_that_does_not_reach_it, with_a_full_disk, signed_out):
+    for goes_wrong in (
+        offline,
+        behind_a_proxy_that_does_not_reach_it,
+        with_a_full_disk,
+        signed_out,
+        after_another_tab,
+    ):
         goes_wrong(robot)
         robot.opens(robot.page)
         robot.still_has_it(robot.page)
         assert robot.times() == 0, goes_wrong
     pressed_twice_over_a_slow_network(robot)
+    assert robot.times(first_text(robot)) == (not robot.deed.is_one)
+
+
+def test_what_a_page_asks_for_by_itself_leads_nobody_away_while_a_form_is_sent(console: Console) -> None:
+    """The session has ended: the form's own answer leads to the sign-in, and tells it that something was typed."""
+    robot = Robot(console, DEEDS["note"], f"R{next(NUMBERS)}")
+    robot.types(console.page)
+    sent = Held(console.page, "**/notes")
+    robot.button(console.page).click()
+    wait_until(sent.asked, what="the note to be sent")
+    console.page.context.clear_cookies()
+    with console.page.expect_response(console.program.url + robot.at):
+        console.page.evaluate("htmx.ajax('GET', location.pathname, '#notes')")
+    sent.let_one_go()
+    expect(console.page.get_by_text("what you typed is given back")).to_be_visible()
+
+
+@pytest.fixture
+def over_postgres(own_postgres: PostgresProcess, browser: Browser, tmp_path: Path) -> Iterator[Console]:
+    environment = {"POSTERN_ADMIN_PASSWORD": PASSWORD, "POSTERN_DATABASE_URL": own_postgres.url}
+    context = new_context(browser)
+    with Program(tmp_path, environment) as program:
+        sign_in(context, program)
+        yield Console(context.new_page(), program)
+    context.close()
+
+
+def test_postgres_away_is_said_too_and_what_was_typed_is_done_when_it_is_there_again(
+    over_postgres: Console, own_postgres: PostgresProcess
+) -> None:
+    @contextmanager
+    def away(robot: Robot) -> Iterator[None]:
+        own_postgres.stop()
+        yield
+        own_postgres.start()
+        wait_until(robot.console.program.is_ready, what="the gateway to know Postgres again")
+
+    for deed in (DEEDS["settings"], DEEDS["new webhook"]):
+        robot = Robot(over_postgres, deed, f"R{next(NUMBERS)}")
+        robot.types(robot.page)
+        without_its_database(robot, away(robot))
+        robot.still_has_it(robot.page)
+        assert robot.times() == 0
+        robot.button(robot.page).click()
+        robot.is_done_once()

@@ -17,6 +17,7 @@ export function touched(form) {
 }
 
 const isUnsaved = () => [...changed].some((form) => form.isConnected);
+const isUnderWay = () => sent.some((form) => form.isConnected);
 const isChoice = (one) => ["checkbox", "radio"].includes(one.type);
 const now = (one) => (isChoice(one) ? one.checked : one.value);
 const asItCame = (one) => (isChoice(one) ? one.defaultChecked : one.options ? ([...one.options].find((each) => each.defaultSelected) ?? one.options[0])?.value : one.defaultValue);
@@ -54,13 +55,16 @@ export function guard() {
     if (wrong && form) touched(form);
     else if (form && !("changed" in form.dataset)) [...form.elements].forEach((one) => saved.delete(one));
     inSight(wrong);
-    if (form && detail.ctx?.sourceElement === form) wrong?.scrollIntoView({ block: "nearest" });
+    if (form && detail.ctx?.sourceElement === form) wrong?.scrollIntoView({ block: "center" });
     if (document.querySelector("[data-unsaved]")) giveBack();
   });
   // The session has ended: what a page asks for by itself leads nobody away from what they typed. Sending it does, and keeps it.
   document.addEventListener("htmx:before:response", (event) => {
     const { hx, sourceElement } = event.detail.ctx;
-    if (hx.redirect && !sourceElement.matches("form, a, button") && isUnsaved()) event.preventDefault();
+    if (hx.redirect && !sourceElement.matches("form, a, button") && (isUnsaved() || isUnderWay())) event.preventDefault();
+  });
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+    if (ctx.sourceElement?.matches("form") && ctx.response.status < 400) sent = [];
   });
   window.addEventListener("beforeunload", (event) => {
     if (isUnsaved()) event.preventDefault();
