@@ -4,7 +4,7 @@ from postern.usecases.signatures.senders import about, names
 from postern.usecases.signatures.views import Provider
 from postern.usecases.webhooks.views import Webhook, WithSignature
 
-__all__ = ["about", "awaited", "names", "of", "offered", "titles"]
+__all__ = ["about", "asked_again", "awaited", "names", "of", "offered", "titles"]
 
 # Not in the order of the alphabet: a shop's owner finds the shop first.
 FIRST = ("shopify", "woocommerce", "stripe", "github", "slack", "paddle")
@@ -24,6 +24,12 @@ def awaited(webhook: Webhook | None) -> Provider | None:
     """The sender whose secret this webhook is still waiting for."""
     how = webhook.authentication if webhook else None
     return about(how.provider) if isinstance(how, WithSignature) and how.secret_awaited else None
+
+
+def asked_again(webhook: Webhook | None) -> Provider | None:
+    """The sender of this webhook, if it lists for programs what it could not deliver."""
+    sender = of(webhook) if webhook else None
+    return sender if sender and sender.send_again and sender.send_again.kind else None
 
 
 def offered() -> list[Provider]:

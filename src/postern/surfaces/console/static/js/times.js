@@ -7,9 +7,15 @@ export function times() {
   setInterval(() => show(), 15_000);
   document.addEventListener("htmx:after:swap", () => show());
   document.addEventListener("postern:times", (event) => show(event.detail));
+  // A time that is picked is the reader's own, and is sent as one that everybody reads alike.
+  document.addEventListener("formdata", ({ target, formData }) => {
+    for (const field of target.querySelectorAll(`${PICKED}[name]`)) if (field.value) formData.set(field.name, new Date(ZONE === "UTC" ? `${field.value}Z` : field.value).toISOString());
+  });
 }
 
 const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZoneName: "short" };
+
+const PICKED = 'input[type="datetime-local"]';
 
 // One zone for all times of a page: the reader's own, or UTC where that was chosen.
 export const ZONE = document.documentElement.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -61,6 +67,11 @@ function show(within = document) {
   for (const time of within.querySelectorAll("time[data-exact]")) time.textContent = exact(time.dateTime);
   for (const option of within.querySelectorAll("option[data-at]")) {
     option.textContent = `${exact(option.dataset.at)}: ${option.dataset.what}`;
+  }
+  for (const field of within.querySelectorAll(`${PICKED}[data-at]`)) {
+    const then = new Date(field.dataset.at);
+    field.value = new Date(then - (ZONE === "UTC" ? 0 : then.getTimezoneOffset() * 60_000)).toISOString().slice(0, 16);
+    delete field.dataset.at;
   }
   for (const zone of within.querySelectorAll("[data-zone]")) {
     zone.textContent = ZONE;

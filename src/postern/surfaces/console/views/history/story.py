@@ -37,6 +37,7 @@ async def context(visit: Visit, invocation_id: str) -> PageValues:
         "caller": sentences.caller(item),
         "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
         "fix": fix_for(item, webhook),
+        "missed": senders.asked_again(webhook) if item.status == "rejected" else None,
         "awaited": senders.awaited(webhook) if item.code == "signature_mismatch" else None,
         "started_by": lambda delivery: sentences.started_by(item, delivery),
         "is_authentication": item.code in AUTHENTICATION_CODES,

@@ -229,8 +229,8 @@ def request_of(form: Form) -> Patch:
             del target["signingSecret"]  # the stored one stays
     if "sendAgain" in wanted and not form.on("sendAgain"):
         wanted["sendAgain"] = None
-    elif "sendAgain" in wanted and not wanted["sendAgain"]["token"]:
-        del wanted["sendAgain"]["token"]  # the stored one stays
+    elif "sendAgain" in wanted and not wanted["sendAgain"].get("token"):
+        wanted["sendAgain"].pop("token", None)  # the stored one stays
     return wanted | ({"authentication": authentication.request_of(form)} if "method" in form else {})
 
 

@@ -6,20 +6,17 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
-from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.surfaces.console import senders
 from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.listing import page_of_calls, rows_of
 from postern.surfaces.console.views.history.volume import strip_of
 from postern.surfaces.console.views.webhooks import test_call
-from postern.surfaces.console.visit import PageValues, Visit, problem_of
+from postern.surfaces.console.visit import PageValues, Visit
 from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Admitted
 from postern.usecases.history import history
-from postern.usecases.sending_again import asking
-from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 
@@ -111,35 +108,3 @@ async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
 async def admit_rejected(visit: Visit) -> Response:
     """All that pass now, the oldest first. Calls that have been admitted meanwhile, or came again, are left alone."""
     return await rejected(visit, await visit.ask(readmission.admit_all, visit.at("webhook")))
-
-
-async def undelivered(visit: Visit) -> Response:
-    return await _undelivered(visit, visit.query.get("since", ""), dry_run=True)
-
-
-async def send_again(visit: Visit) -> Response:
-    return await _undelivered(visit, (await visit.form()).text("since"), dry_run=False)
-
-
-async def _undelivered(visit: Visit, since: str, dry_run: bool) -> Response:
-    webhook = await loaded(visit)
-    told, errors, problem, status = None, {}, None, 200
-    if since:
-        try:
-            asked = validated(asking.SendAgainRequest, {"since": since, "dryRun": dry_run})
-            told = await visit.ask(asking.send_again, webhook.id, asked)
-        except Refused as refused:
-            errors = {error.field: error.message for error in refused.errors}
-            problem, status = None if errors else problem_of(refused), refused.problem.status
-    return tab(
-        visit,
-        "calls",
-        webhook,
-        status,
-        shown="send_again",
-        told=told,
-        errors=errors,
-        problem=problem,
-        since=since or "2h",
-        was_asked=not dry_run,
-    )
