@@ -1,10 +1,12 @@
 """A webhook's settings: one page with an index, a bar that counts what is not saved, and the calls as they come at the side."""
 
+import time
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
+from support.stored import rows
 from surfaces.console.conftest import Console, Outside
 
 PLACE = "one => one.getBoundingClientRect().top + scrollY"
@@ -99,3 +101,45 @@ def test_a_call_that_comes_while_one_edits_opens_over_the_page_with_room(
     console.click("Discard", "link")
     expect(page.locator(".save-bar")).to_be_hidden()
     page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_a_rhythm_is_said_in_a_sentence_and_proposed_from_its_calls(
+    console: Console, webhook: dict[str, Any], at: str
+) -> None:
+    page = console.page
+
+    def rhythm() -> Any:
+        return console.settings_of(webhook)["alarms"]["rhythm"]
+
+    def say(quiet: str, days: str, begin: str, end: str) -> None:
+        chosen = {"Longest quiet": quiet, "Days": days, "From hour": begin, "To hour": end}
+        for label, choice in chosen.items():
+            page.get_by_label(label, exact=True).press_sequentially(choice)
+
+    console.open(at)
+    say("2 hours", "on weekdays", "8", "18")
+    console.save()
+    assert rhythm() == {"rows": ["Mon-Fri 8-18: 120"], "timeZone": "UTC"}
+    say("2 hours", "on weekdays", "18", "8")
+    console.click("Save")
+    expect(page.locator('[id="wrong-alarms.rhythm.rows"]')).to_contain_text("Hours, like 8-18")
+    say("(do not tell me)", "on weekdays", "8", "18")
+    console.save()
+    assert rhythm() is None
+    minute = int(time.time() // 60)
+    for ago in range(30 * 48):
+        made = "INSERT OR REPLACE INTO volumes (webhook_id, minute, code, shard, calls) VALUES (?, ?, 'accepted', 0, 1)"
+        rows(console.program.data_dir / "postern.db", made, webhook["id"], minute - 30 * ago)
+    console.open(at)
+    page.locator("#proposed").scroll_into_view_if_needed()
+    console.click("Use it")
+    expect(page.locator("#proposed")).to_contain_text("Save it to watch for silence.")
+    expect(page.get_by_label("Longest quiet", exact=True)).not_to_have_value("")
+    console.save()
+    assert rhythm()["timeZone"] == "UTC" and rhythm()["rows"][0].startswith("Mon-Sun 0-24: ")
+    two = {"rows": ["Mon-Fri 8-18: 90", "Mon-Sun 0-24: 300"], "timeZone": "Europe/Berlin"}
+    console.api.patch(f"webhooks/{webhook['id']}", {"alarms": {"rhythm": two}})
+    console.open(at)
+    expect(page.get_by_text("Its rhythm has rows of its own")).to_be_visible()
+    console.save_as_it_is()
+    assert rhythm() == two

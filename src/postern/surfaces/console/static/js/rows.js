@@ -7,8 +7,8 @@ const rows = () => [...document.querySelectorAll("#rows .condition")];
 const part = (row, name) => row.querySelector(`[name$=".${name}"]`);
 
 export function start() {
-  // A row that was begun at a recorded call is not saved yet.
-  if (new URLSearchParams(location.search).has("of")) touched(document.querySelector("#rows").closest("form"));
+  // A row that was begun at a recorded call is not saved yet, and a proposal is not.
+  if (new URLSearchParams(location.search).has("of") || document.querySelector("[data-not-saved]")) touched(document.querySelector("#rows").closest("form"));
   document.addEventListener("click", (event) => {
     const chosen = event.target.closest("#row-choices [data-row]");
     if (chosen) fill(chosen.dataset);

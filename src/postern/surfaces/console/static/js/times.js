@@ -76,6 +76,9 @@ function show(within = document) {
   for (const zone of within.querySelectorAll("[data-zone]")) {
     zone.textContent = ZONE;
   }
+  for (const field of within.querySelectorAll("[data-own-zone]")) {
+    if (!field.value || field.type === "hidden") field.value = field.defaultValue = ZONE;
+  }
 }
 
 function ago(seconds, then) {

@@ -1,6 +1,7 @@
 """A webhook's settings on one page: one form saves all sections, in place."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from postern.core.documents import Document, Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FieldError, Refused
+from postern.core.schedules import duration
 from postern.core.signatures.redact import MASK
 from postern.core.webhooks.conditions import MOST_ROWS
 from postern.core.webhooks.merging import has_moved, merged
@@ -114,7 +116,37 @@ async def _proposed(visit: Visit, webhook_id: str, form: Document) -> PageValues
         found = await visit.ask(incidents.rhythm, webhook_id, zone)
         if found.rows:
             form["alarms"] = form["alarms"] | {"rhythm": as_plain(found)}
-    return {"proposed": found}
+    return {"proposed": found, "in_part": visit.wants_part, "rhythm_said": _said(form["alarms"]["rhythm"])}
+
+
+QUIETS = (15, 30, 60, 120, 180, 240, 360, 480, 720, 1440, 2880, 4320, 10080)
+DAYS = {
+    "Mon-Sun": "on every day",
+    "Mon-Fri": "on weekdays",
+    "Sat-Sun": "on Saturday and Sunday",
+    "Mon-Sat": "on Monday to Saturday",
+}
+NEVER = ("Mon-Sun", "0", "24", "0")
+_is_one_row = re.compile(r"(\S{1,40}) +([0-9]{1,2})-([0-9]{1,2}): *([0-9]{1,6})").fullmatch
+
+
+def _said(rhythm: Document | None) -> PageValues | None:
+    """The parts of the sentence that says the rhythm; None if it has more to say than one sentence."""
+    rows = rhythm["rows"] if rhythm else []
+    one = _is_one_row(rows[0]) if len(rows) == 1 else None
+    if rows and one is None:
+        return None
+    days, begin, end, quiet = one.groups() if one else NEVER
+    minutes = sorted({*QUIETS, int(quiet)} - {0})
+    return {
+        "days": days,
+        "days_offered": DAYS if days in DAYS else DAYS | {days: f"on {days}"},
+        "begin": int(begin),
+        "end": int(end),
+        "hours": {hour: hour for hour in range(25)},
+        "quiet": int(quiet),
+        "quiets": {"": "(do not tell me)"} | {one: duration(one * 60) for one in minutes},
+    }
 
 
 def _with(saved: Document, patch: Patch) -> Document:
@@ -220,8 +252,10 @@ def request_of(form: Form) -> Patch:
         wanted |= {"acceptedAnswer": None} if "acceptedAnswer" in wanted else {}
     if "turns" in wanted and not any(wanted["turns"].values()):
         wanted["turns"] = None
-    if "alarms" in wanted and not wanted["alarms"]["rhythm"]["rows"]:
-        wanted["alarms"]["rhythm"] = None
+    if (rhythm := wanted.get("alarms", {}).get("rhythm")) is not None and not rhythm.get("rows"):
+        quiet = form.text("rhythm.quiet")
+        row = f"{form.text('rhythm.days')} {form.text('rhythm.from')}-{form.text('rhythm.to')}: {quiet}"
+        wanted["alarms"]["rhythm"] = rhythm | {"rows": [row]} if quiet else None
     if (target := wanted.get("target")) is not None:
         if not target["url"]:
             wanted["target"] = None
