@@ -3,6 +3,8 @@ acknowledged is lost."""
 
 import resource
 import sqlite3
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,8 @@ from postern.stores.store import Store
 from support.forks import impatient
 from support.program import StartProgram
 from support.reply import HttpReply
-from support.waiting import wait_until
+from support.server import Answer, Asked, serving
+from support.waiting import PATIENCE, wait_until
 from support.webhooks import TOKEN, make_webhook, stories
 from support.wire import exchange
 
@@ -70,3 +73,42 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     with sqlite3.connect(program.data_dir / "postern.db") as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
+
+
+def test_what_a_target_takes_while_the_disk_is_full_is_sent_once_and_the_others_when_there_is_room(
+    tmp_path: Path, start_program: StartProgram
+) -> None:
+    sent: Counter[str] = Counter()
+    is_full, acknowledged = threading.Event(), []
+
+    def answer(asked: Asked) -> Answer:
+        sent[asked.headers["Idempotency-Key"].rpartition(".")[0]] += 1
+        is_full.wait(PATIENCE)
+        return 200, "text/plain", b""
+
+    with serving(answer) as url:
+        target = {"url": url, "forward": "original"}
+        webhook = make_webhook(tmp_path / "data", target=target)
+        # Its lease runs out while nothing can be written.
+        impatience = impatient(**{"postern.usecases.deliveries.dispatch.LEASE": 1.0})
+        near = {"POSTERN_ENGINE": "none", "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1"}
+        program = start_program(**near, **impatience)
+
+        def call(filler: int = 0) -> bool:
+            answer = exchange(program.port, "POST", webhook.path, CALL, b'{"n":"%s"}' % (b"x" * filler))
+            acknowledged.extend([answer.json["invocationId"]] if answer.status == 200 else [])
+            return answer.status == 200
+
+        assert call()
+        wait_until(lambda: sent, what="the target to have the first")
+        assert all(call(filler) for filler in (0, 0, 600_000))
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+        wait_until(lambda: not program.is_ready(), what="a loop that cannot write")
+        is_full.set()
+        wait_until(lambda: program.output().count("a start could not be recorded yet") == 1)
+        assert not call() and sent == {acknowledged[0]: 1}
+        resource.prlimit(
+            program.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        )
+        wait_until(lambda: {one["status"] for one in stories(program.data_dir, webhook)} == {"started"})
+    assert sent == dict.fromkeys(acknowledged, 1)
