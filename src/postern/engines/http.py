@@ -158,7 +158,7 @@ class HttpEngine(EngineOverHttp):
             if unread:
                 return Started(1, failed=f"the workflow's answer cannot be sent: {unread}")
             try:
-                return Started(1, answer=_inline_answer(fetched))
+                return Started(1, answer=inline_answer(fetched))
             except InvalidResponse as error:
                 return Started(1, failed=f"the workflow's answer cannot be sent: {error}")
         if fetched.status == self.has_it:
@@ -167,12 +167,17 @@ class HttpEngine(EngineOverHttp):
         secrets = [*self._secrets, *(slot.token for slot in slots)]
         said = f"; {_masked(unread, secrets)}" if unread else _excerpt(fetched, secrets)
         detail = f"{self.whom} answered {fetched.status}{said}"
+        refusal = self._refusal(fetched) if waits and not unread else None
         if fetched.status == 500 and waits:
-            return Started(1, failed=detail)
+            return Started(1, failed=detail, answer=refusal)
         if fetched.status in _TRY_AGAIN:
             # 500 is what many engines make of an error in one workflow.
             raise EngineUnavailable(detail, fetched.retry_after(time.time()), fetched.status == 500)
-        raise EngineRejected(detail)
+        raise EngineRejected(detail, refusal)
+
+    def _refusal(self, fetched: Fetched) -> WorkflowResponse | None:
+        """What a waiting caller hears of an answer that is no 2xx. None: that it failed."""
+        return None
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:
         """The inline answer that was not there yet when ``start`` returned. Whether a run has ended, such an
@@ -182,11 +187,12 @@ class HttpEngine(EngineOverHttp):
             try:
                 settled = await asyncio.shield(exchange)
                 if settled.failed:
-                    return End("failed", time.time(), settled.failed)
+                    return End("failed", time.time(), settled.failed, settled.answer)
                 if settled.answer is not None:
                     return settled.answer
             except (EngineRejected, EngineUnavailable) as refusal:
-                return End("failed", time.time(), refusal.detail)
+                answer = refusal.answer if isinstance(refusal, EngineRejected) else None
+                return End("failed", time.time(), refusal.detail, answer)
             except FetchFailed:
                 pass  # it may go on, and answer by callback
         return await super().ended(key)
@@ -219,7 +225,7 @@ def read_headers(text: str) -> dict[str, str]:
     return headers
 
 
-def _inline_answer(fetched: Fetched) -> WorkflowResponse:
+def inline_answer(fetched: Fetched) -> WorkflowResponse:
     """The engine's response as the workflow's answer.
 
     Any status but a 2xx is the engine's own, so a workflow that wants its caller to hear another one says so

@@ -5,11 +5,11 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from postern.core.address import Allowlist
-from postern.core.answer import LARGEST_RESPONSE
+from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse
 from postern.core.deliveries.delivery import Original, Started, Trigger
 from postern.core.fetched import Fetched
 from postern.core.webhooks.target import OwnTarget, filled
-from postern.engines.http import HttpEngine
+from postern.engines.http import HttpEngine, inline_answer
 from postern.outbound.fetch import parse_url
 
 _SAFE = "%/:@!$&'()*+,;=~?[]"
@@ -30,7 +30,8 @@ class TargetEngine(HttpEngine):
         )
         url = parse_url(target.url)
         self._shown = f"{url.scheme}://{url.raw_authority}{url.raw_path}"[:200]
-        if target.forward == "original":
+        self._is_noticed = target.forward == "trigger"
+        if not self._is_noticed:
             # It knows nothing of this gateway: its 202 is an answer, and its 409 a refusal, like any other.
             self.answers_later = self.has_it = None
 
@@ -52,6 +53,15 @@ class TargetEngine(HttpEngine):
             max_bytes=LARGEST_RESPONSE,
             max_redirects=0,
         )
+
+    def _refusal(self, fetched: Fetched) -> WorkflowResponse | None:
+        """A sender that called the target itself would hear its status, too."""
+        if self._is_noticed or fetched.status < 400:
+            return None
+        try:
+            return inline_answer(fetched)
+        except InvalidResponse:
+            return None
 
     def _with_query(self, call: Original) -> str:
         if not call.query:

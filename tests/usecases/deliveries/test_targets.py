@@ -16,6 +16,7 @@ from postern.core.problems import Refused
 from postern.core.signatures.outgoing import signature, signing_key
 from postern.surfaces.console.views.history import sentences
 from postern.usecases.deliveries.dispatch import Dispatcher
+from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House, a_house
@@ -253,6 +254,33 @@ async def test_a_waiting_caller_gets_the_targets_answer(
         "text/csv",
     )
     assert "set-cookie" not in reply.headers
+
+
+@pytest.mark.parametrize("held", [15.0, 0.0])
+@pytest.mark.parametrize(("forward", "refused"), [("trigger", False), ("original", True)])
+@pytest.mark.parametrize("status", [404, 422, 500, 301])
+async def test_a_waiting_caller_hears_the_refusal_of_a_target_that_does_not_notice_us(
+    house: House,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    forward: str,
+    refused: bool,
+    status: int,
+    held: float,
+) -> None:
+    monkeypatch.setattr("postern.engines.http.LONGEST_HOLD", held)  # also where it comes late
+    receiver.answer = status, "text/csv", b"no such thing"
+    webhook = await house.webhook(
+        target={"url": receiver.url, "forward": forward}, synchronousResponse={"enabled": True}
+    )
+    reply = await house.call(webhook)
+    await EndingsLoop(house.gateway).write()
+    ours = 502, "application/problem+json"
+    theirs = status, "text/csv"
+    assert (reply.status, reply.headers["content-type"]) == (theirs if refused and status >= 400 else ours)
+    assert (reply.body == b"no such thing") is (refused and status >= 400)
+    (found,) = (await house.story((await house.history())[0].id)).deliveries
+    assert (found.state, found.error.partition(":")[0]) == ("failed", f"the target answered {status}")
 
 
 TOLD = {

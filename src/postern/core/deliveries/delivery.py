@@ -123,11 +123,12 @@ class EngineUnavailable(Exception):
 
 
 class EngineRejected(Exception):
-    """The engine will never take this trigger as it is."""
+    """The engine will never take this trigger as it is. ``answer``: what a waiting caller hears of it, where that is the engine's."""
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, answer: WorkflowResponse | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,8 @@ class End(Struct, frozen=True):
     state: Literal["completed", "failed"]
     at: float
     error: str = ""
+    answer: WorkflowResponse | None = None
+    """What a waiting caller hears of it, where that is the engine's."""
 
 
 LONGEST_ERROR = 2000

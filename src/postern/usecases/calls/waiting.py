@@ -69,6 +69,8 @@ async def _ended(
             return "completed"
         ended = await engine.ended(delivery.key)
         if isinstance(ended, End):
+            if ended.answer is not None:
+                await take_answer(gateway, delivery.key, ended.answer)
             gateway.runtime.endings.ended(delivery.key, ended)
             return ended.state
         if isinstance(ended, WorkflowResponse):

@@ -57,6 +57,8 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         counter_of_starts(engine.name, "rejected").inc()
         _is_there(gateway.runtime, delivery.lane)
         await _fail(gateway, delivery, refusal.detail, gateway.clock())
+        if refusal.answer is not None:
+            await take_answer(gateway, delivery.key, refusal.answer)
         raise
     counter_of_starts(engine.name, "started").inc()
     Numbers.engine_start_seconds.observe(time.perf_counter() - began)
