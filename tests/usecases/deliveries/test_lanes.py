@@ -1,7 +1,8 @@
 """Webhooks' own lanes: what is dead there holds nobody else up, however much waits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -10,6 +11,7 @@ from postern.core.deliveries.delivery import EngineUnavailable, Started, Trigger
 from postern.stores.sql.tables import deliveries
 from postern.usecases.deliveries import dispatch
 from postern.usecases.deliveries.dispatch import Dispatcher, Lanes
+from postern.usecases.runtime.process import EngineAway
 from support.desk import Desk
 from support.house import NotingEngine
 from support.waiting import PATIENCE, until
@@ -92,6 +94,30 @@ async def test_a_dead_one_delays_no_other_and_has_one_start_under_way(
         lanes.stop()
         await running
     assert desk.gateway.runtime.bytes_of_lanes == 0 or silent
+
+
+async def test_many_dead_ones_are_tried_the_less_often_the_more_they_are(
+    desk: Desk, engine: Partly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook, rests = await with_lane(desk), []
+    engine.dead = {webhook}
+    for number in range(599):
+        desk.gateway.runtime.lane(f"wh_{number}").away = EngineAway(0.0, "dead", 0.0)
+    dispatcher = Dispatcher(desk.gateway, webhook)
+
+    async def rest(seconds: float, *until: Coroutine[Any, Any, Any]) -> None:
+        rests.append(seconds)
+        for one in until:
+            one.close()
+
+    monkeypatch.setattr(dispatcher._loop, "rest", rest)
+    await desk.numbered(webhook, 10)
+    for _ in range(10):
+        await dispatcher.round()
+        await dispatcher.finish()
+    assert rests == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+    await dispatcher._work()
+    assert dispatcher._loop.every == 60.0, "nor is the database asked more often"
 
 
 async def test_a_lane_is_looked_after_as_long_as_something_waits_there(desk: Desk, engine: Partly) -> None:

@@ -51,6 +51,8 @@ BYTES_OF_LANES = 256 * 1024 * 1024
 """Bodies of the starts that are under way in one webhook's own lane, and in all of them together."""
 CHECK_DELIVERIES_EVERY = 1.0
 LONGEST_PAUSE = 15.0
+TRIES_OF_LANES = 10
+"""A second, in all webhooks' own lanes whose targets are away: a thousand dead targets must leave time for the others."""
 
 
 async def catch_up(gateway: Gateway) -> int:
@@ -187,8 +189,12 @@ class Dispatcher:
         if self._unavailable:
             await self.finish()
             self._unavailable = False
-            self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
+            self._pause = min(max(self._pause * 2, 0.5), self._longest_pause())
             await self._loop.rest(self._pause, self._state.back.wait())
+
+    def _longest_pause(self) -> float:
+        others = self._gateway.runtime.own_lanes.values() if self.lane else ()
+        return max(LONGEST_PAUSE, sum(one.away is not None for one in others) / TRIES_OF_LANES)
 
     async def _start(self, delivery: Delivery, content: Content | None) -> str:
         """Says how it went. Raises nothing: what could not be written down comes back when its lease is over."""
@@ -232,6 +238,8 @@ class Dispatcher:
 
     async def _work(self) -> int:
         started = await self.round()
+        # Whatever becomes due there sets the event.
+        self._loop.every = max(CHECK_DELIVERIES_EVERY, self._pause if self.lane else 0.0)
         if not started and not self.lane:
             await measure(self._gateway)
         elif not started and not self._under_way and not await self._waits():
