@@ -101,6 +101,8 @@ def test_from_the_message_to_all_done_in_five_clicks(console: Console, broken: P
     expect(page.get_by_text("All 4 done")).to_be_visible(timeout=30_000)
     expect(heading).to_have_text(re.compile("Over$"), timeout=30_000)
     expect(page.get_by_text("4 × to_erp completed")).to_be_visible()
+    still_open = sum(one["closedAt"] is None for one in console.api.get("incidents").json["items"])
+    expect(page.locator("#incidents-open")).to_have_text(f"Incidents {still_open or ''}".strip())
     assert clicks <= 5 and console.path == f"/incidents/{found[0]['id']}"
     expect(page.get_by_role("button", name=re.compile("Admit|Replay|Save|I am on it"))).to_have_count(0)
     # A call opens beside, and its row stays marked while the list is asked for again.

@@ -232,16 +232,21 @@ def test_what_goes_wrong_is_said_where_one_pressed_and_in_the_end_it_is_done_onc
     assert robot.times(first_text(robot)) == (not robot.deed.is_one)
 
 
-def test_what_a_page_asks_for_by_itself_leads_nobody_away_while_a_form_is_sent(console: Console) -> None:
-    """The session has ended: the form's own answer leads to the sign-in, and tells it that something was typed."""
+def test_what_a_page_asks_for_by_itself_takes_nothing_away(console: Console) -> None:
+    """Not what was typed into the part that it renews; and where the session has ended, not the form's own answer, which leads to
+    the sign-in and tells it that something was typed."""
     robot = Robot(console, DEEDS["note"], f"R{next(NUMBERS)}")
     robot.types(console.page)
+    story = f"#story-{robot.known['call']}"
+    renew = "at => htmx.ajax('GET', location.pathname, { target: at, select: at, swap: 'outerHTML' })"
+    console.page.evaluate(renew, story)
+    robot.still_has_it(console.page)
     sent = Held(console.page, "**/notes")
     robot.button(console.page).click()
     wait_until(sent.asked, what="the note to be sent")
     console.page.context.clear_cookies()
     with console.page.expect_response(console.program.url + robot.at):
-        console.page.evaluate("htmx.ajax('GET', location.pathname, '#notes')")
+        console.page.evaluate(renew, story)
     sent.let_one_go()
     expect(console.page.get_by_text("what you typed is given back")).to_be_visible()
 

@@ -185,7 +185,9 @@ def test_the_same_settings_sent_twice_are_nobody_else_s(outside: Outside, visito
     hidden = {
         name: unescape(value) for name, value in re.findall(r'name="(version|seen)" value="([^"]*)"', page)
     }
-    sent = [visitor.submit(at, {**hidden, "name": "Another", "folder": "", "tags": ""}) for _ in range(2)]
+    target = {"url": "https://erp.example.com/x", "forward": "trigger", "timeoutSeconds": "", "headers": ""}
+    filled = {"name": "Another", "folder": "", "tags": ""} | {f"target.{one}": target[one] for one in target}
+    sent = [visitor.submit(at, hidden | filled) for _ in range(2)]
     notices = [one.headers["location"] for one in sent]
     assert notices == [f"{at}?notice=saved"] * 2
     # Somebody else has changed something that stands in the same form.

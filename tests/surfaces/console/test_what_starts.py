@@ -10,6 +10,7 @@ def test_rows_are_made_by_clicking_values_and_tried_before_they_are_saved(consol
     for status, total in (("paid", 150), ("paid", 80), ("open", 150)):
         console.call(webhook["url"], {"status": status, "order": {"total": total}}, X_Event_Type="order")
     console.open(f"/webhooks/{webhook['id']}/settings#what-starts")
+    expect(console.page.locator(".condition")).to_be_hidden()  # until one is added, or a value is chosen
     console.page.get_by_text("Choose from the last calls").click()
     choices = console.page.locator("#row-choices")
     choices.get_by_role("button", name="order, 3 calls").click()

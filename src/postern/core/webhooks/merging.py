@@ -32,12 +32,12 @@ def merged(wanted: Patch, seen: Document, present: Document, path: str = "") -> 
     collisions: list[Collision] = []
     for name, mine in wanted.items():
         was, theirs, here = seen.get(name), present.get(name), f"{path}{name}"
-        if isinstance(mine, dict) and isinstance(was, dict) and isinstance(theirs, dict):
-            deeper, found = merged(mine, was, theirs, f"{here}.")
+        if isinstance(mine, dict) and isinstance(was, dict | None) and isinstance(theirs, dict):
+            deeper, found = merged(mine, was or {}, theirs, f"{here}.")
             collisions += found
             if deeper:
                 patch[name] = deeper
-        elif mine != was:
+        elif mine not in (was, {}):  # an empty change of what is told in another form
             patch[name] = mine
             if theirs not in (was, mine):
                 collisions.append(Collision(here, theirs, mine))

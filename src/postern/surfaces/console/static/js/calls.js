@@ -34,7 +34,9 @@ function follow() {
   const tone = (one) => one?.className.replace(/badge|state-mark/, "").trim();
   if (!badge || !state || tone(badge) === tone(state)) return;
   row.dataset.status = call.dataset.status;
-  state.replaceWith(badge.cloneNode(true));
+  const mark = badge.cloneNode(true);
+  if (badge.matches(".good, .info")) mark.className = badge.className.replace("badge", "state-mark"), mark.title = mark.textContent, mark.replaceChildren(Object.assign(document.createElement("span"), { className: "out-of-sight", textContent: mark.title }));
+  state.replaceWith(mark);
 }
 
 function open(row) {

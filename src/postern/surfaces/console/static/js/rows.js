@@ -1,6 +1,6 @@
 // The rows of a webhook's conditions: a chosen value fills the empty row, and another empty one follows.
 
-import { touched } from "./guard.js";
+import { inSight, touched } from "./guard.js";
 
 const MOST = 20;
 const rows = () => [...document.querySelectorAll("#rows .condition")];
@@ -19,6 +19,7 @@ export function start() {
 function fill({ row: of, is, value }) {
   const row = rows().find((one) => !part(one, "of").value);
   if (!row) return;
+  inSight(row);
   part(row, "of").value = of;
   part(row, "is").value = is;
   part(row, "values").value = value;

@@ -23,7 +23,8 @@ from postern.usecases.webhooks import webhooks
 
 
 async def detail(visit: Visit) -> Response:
-    return visit.page("call/page.html", **await story.context(visit, visit.at("invocation")))
+    context = await story.context(visit, visit.at("invocation"))
+    return visit.page("call/page.html", **context, asks_again=visit.wants_part)
 
 
 async def told(visit: Visit, notice: str = "", part: str = "") -> Response:

@@ -257,10 +257,10 @@ def request_of(form: Form) -> Patch:
         row = f"{form.text('rhythm.days')} {form.text('rhythm.from')}-{form.text('rhythm.to')}: {quiet}"
         wanted["alarms"]["rhythm"] = rhythm | {"rows": [row]} if quiet else None
     if (target := wanted.get("target")) is not None:
-        if not target["url"]:
+        if not target.get("url"):
             wanted["target"] = None
-        elif not target["signingSecret"]:
-            del target["signingSecret"]  # the stored one stays
+        elif not target.get("signingSecret"):
+            target.pop("signingSecret", None)  # the stored one stays
     if "sendAgain" in wanted and not form.on("sendAgain"):
         wanted["sendAgain"] = None
     elif "sendAgain" in wanted and not wanted["sendAgain"].get("token"):
@@ -287,7 +287,7 @@ async def store(visit: Visit) -> Response:
     patch = request_of(form)
     if (target := patch.get("target")) is not None:
         saved = (await loaded(visit)).target
-        target["headers"] = header_changes(target["headers"], saved.headers if saved else [])
+        target["headers"] = header_changes(target.get("headers", {}), saved.headers if saved else [])
     return await _save(visit, patch, form)
 
 
