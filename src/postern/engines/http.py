@@ -176,7 +176,7 @@ class HttpEngine(EngineOverHttp):
         raise EngineRejected(detail, refusal)
 
     def _refusal(self, fetched: Fetched) -> WorkflowResponse | None:
-        """What a waiting caller hears of an answer that is no 2xx. None: that it failed."""
+        """Returns the words that a waiting caller hears of an answer that is no 2xx. None: that it failed."""
         return None
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:

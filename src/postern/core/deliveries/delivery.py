@@ -155,7 +155,7 @@ class End(Struct, frozen=True):
     at: float
     error: str = ""
     answer: WorkflowResponse | None = None
-    """What a waiting caller hears of it, where that is the engine's."""
+    """The words that a waiting caller hears of it, where they are the engine's."""
 
 
 LONGEST_ERROR = 2000
