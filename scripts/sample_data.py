@@ -19,6 +19,7 @@ from uuid import UUID
 
 import uuid_utils
 
+from postern import identity
 from postern.core.access.accounts import Actor
 from postern.core.admit import admit, admit_head
 from postern.core.answer import CallerAnswer
@@ -140,7 +141,7 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         await _one(gateway, ids, chance, calls, now - 20, "Shopify orders", "other")
         await _one(gateway, ids, chance, calls + 1, now - 8, "Shopify orders", "good")
         await _one(gateway, ids, chance, calls + 2, now - 5, "Stripe payments", "reformatted")
-        gateway.clock = time.time
+        gateway.clock = identity.clock = time.time
         while await findable.step(gateway):
             pass
 
@@ -193,6 +194,7 @@ async def _one(
     )
     took = chance.lognormvariate(1.1, 0.55) / 1000
     gateway.clock = lambda: moment + took
+    identity.clock = lambda: moment
     # An id has its time, too: that is what a list is filtered by.
     uuid_utils.uuid7 = lambda: UUID(  # type: ignore[assignment, misc]
         f"{int(moment * 1000):012x}7{chance.getrandbits(12):03x}8{chance.getrandbits(60):015x}"

@@ -264,8 +264,10 @@ class Incidents(Repository):
                 asked = asked.where(call.in_(ids.where(deliveries.c.webhook_id == webhook_id)))
             case "gateway" | "silence":
                 return found
-        # An answer is counted in the minute in which it is given: its call may have come a little before.
-        asked = asked.where(call >= first_id_at("inv", found.first_at - 60))
+        # An answer is counted in the minute in which it is given: its call may have come a little before. Any other call that came
+        # before is not counted, so the incident does not begin with it: its list is of the calls since then.
+        since = found.first_at - 60 * (kind == "answers")
+        asked = asked.where(call >= first_id_at("inv", since), came >= milliseconds(since))
         kept = [connection.scalar(asked.order_by(order)) for order in (call.asc(), call.desc())]
         times = [*waits, *(seconds(one) for one in kept if one is not None)]
         first = min(times, default=found.first_at)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from postern import identity
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
@@ -57,6 +58,26 @@ async def told(of: Desk | House) -> list[views.Incident]:
 def signed(secret: str, body: bytes) -> tuple[bytes, bytes]:
     made = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return b"x-hub-signature-256", f"sha256={made}".encode()
+
+
+@pytest.mark.parametrize("ids", ["of their calls", "of today"])
+async def test_an_incident_lists_the_calls_that_it_counts(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, ids: str
+) -> None:
+    """It counts from the beginning of a minute: a call that came before that is not its first."""
+    webhook_id = await desk.webhook(authentication=GITHUB)
+    clock = Clock(desk, 0)
+    if ids == "of their calls":
+        monkeypatch.setattr(identity, "clock", lambda: clock.now)
+    minute = clock.now - clock.now % 60
+    for number, ago in enumerate((11 * HOUR, 10 * HOUR, 80, 60, 40, 20, 0)):
+        clock.now = minute - ago
+        await desk.call(webhook_id, b'{"order": %d}' % number, signed("wrong", b""), at=clock.now)
+    await clock.passes(1)
+    (incident,) = await told(desk)
+    _, _, newest = await at_a_glance(desk.gateway, ACTOR, incident.id)
+    assert (incident.count, len(newest)) == (4, 4 if ids == "of their calls" else 7)
+    assert float(incident.first_at) == minute - 60
 
 
 async def test_the_story_of_seven_and_a_half_hours_of_401(

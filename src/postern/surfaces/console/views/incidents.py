@@ -59,6 +59,7 @@ async def _page(
         moves=incident.closed_at is None
         or (now - until < FOLLOWED_FOR and any(one.status in ("accepted", "started") for one in newest)),
         groups=_groups(newest),
+        listed=len(newest),
         names={} if incident.webhook_id else await names(visit, {one.webhook_id for one in newest}),
         strip=await strip_of(visit, HistoryFilter(incident.webhook_id, since=incident.first_at, until=until)),
         actions=actions,
