@@ -56,6 +56,8 @@ TO_THE_MINUTE = 120
 """Minutes that are read one by one; what is longer ago, by the quarter of an hour."""
 MOST_RUNS = 100_000
 """Failed runs of an incident that are looked through for calls that failed more than once."""
+LATE = 5_000
+"""Milliseconds after which a call that was started waited for the engine."""
 TELL_LEASE = 60.0
 """Seconds after which another process may tell an incident that this one has begun to tell."""
 
@@ -289,6 +291,22 @@ class Incidents(Repository):
         again = later.c.invocation_id == deliveries.c.invocation_id, later.c.emission > deliveries.c.emission
         asked = _failed(incident).where(~exists().where(*again, later.c.state.in_(well))).distinct()
         return connection.scalar(select(func.count()).select_from(asked.limit(most).subquery())) or 0
+
+    @reads
+    def waited(
+        self, connection: Connection, since: float, until: float, most: int
+    ) -> list[tuple[str, bool]] | None:
+        """The calls of this time that waited for the engine, the newest first, and whether they still do. None where more calls came
+        then than are looked through."""
+        came = deliveries.c.key >= first_id_at("inv", since), deliveries.c.key < first_id_at("inv", until)
+        asked = select(deliveries).where(*came, deliveries.c.lane == "").order_by(deliveries.c.key.desc())
+        one = asked.limit(most + 1).subquery().c
+        if (connection.scalar(select(func.count(one.key))) or 0) > most:
+            return None
+        waits = one.state == "queued"
+        late = one.started_at - func.coalesce(one.released_at, one.created_at) > LATE
+        found = select(one.invocation_id, waits).where(or_(waits, late)).order_by(one.key.desc())
+        return [(call, bool(still)) for call, still in connection.execute(found)]
 
     @reads
     def has_been(self, connection: Connection, webhook_id: str, code: str, since: int, until: int) -> bool:

@@ -3,17 +3,20 @@
 import json
 import re
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
+from support.browser import new_context
 from support.client import PASSWORD, Client
 from support.program import Program
 from support.stored import open_incident
-from support.waiting import wait_until
-from surfaces.console.conftest import Console, Outside
+from support.waiting import free_port, wait_until
+from surfaces.console.conftest import Console, Outside, sign_in
 
 WORKFLOW = """
 from pathlib import Path
@@ -109,6 +112,36 @@ def test_from_the_message_to_all_done_in_five_clicks(console: Console, broken: P
     page.locator(f"#call-{calls[1]} a.opens").click()
     expect(page.locator("[data-panel] h1")).to_contain_text("orders/create · 1301")
     assert console.violations() == []
+
+
+class Engine(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def test_from_the_message_to_all_done_where_the_engine_was_away(browser: Browser, tmp_path: Path) -> None:
+    port = free_port()
+    away = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": f"http://127.0.0.1:{port}/"}
+    with Program(tmp_path, {"POSTERN_ADMIN_PASSWORD": PASSWORD, **away}) as program:
+        context = new_context(browser)
+        sign_in(context, program)
+        console = Console(context.new_page(), program)
+        _, calls = called(console, "right")
+        found: list[Any] = wait_until(lambda: console.api.get("incidents").json["items"], what="the alarm")
+        console.open(f"/incidents/{found[0]['id']}")  # the one click: the link in the message
+        expect(console.page.get_by_text("0 of 3 done, 3 waiting")).to_be_visible()
+        expect(console.page.get_by_text("start by themselves once")).to_be_visible()
+        expect(console.page.locator("table.calls tbody tr")).to_have_count(3)
+        assert console.violations() == []
+        with ThreadingHTTPServer(("127.0.0.1", port), Engine) as engine:
+            Thread(target=engine.serve_forever, daemon=True).start()
+            expect(console.page.get_by_text("All 3 done")).to_be_visible()
+            engine.shutdown()
+        assert statuses(console, calls) == [("started", 1)] * 3
+        context.close()
 
 
 DEEDS = {

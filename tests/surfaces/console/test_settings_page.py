@@ -111,9 +111,8 @@ def test_a_rhythm_is_said_in_a_sentence_and_proposed_from_its_calls(
     def rhythm() -> Any:
         return console.settings_of(webhook)["alarms"]["rhythm"]
 
-    def say(quiet: str, days: str, begin: str, end: str) -> None:
-        chosen = {"Longest quiet": quiet, "Days": days, "From hour": begin, "To hour": end}
-        for label, choice in chosen.items():
+    def say(*choices: str) -> None:
+        for label, choice in zip(("Longest quiet", "Days", "From hour", "To hour"), choices, strict=True):
             page.get_by_label(label, exact=True).press_sequentially(choice)
 
     console.open(at)

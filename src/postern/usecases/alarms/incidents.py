@@ -32,6 +32,8 @@ LOOKS_FOR = 1.0
 MOST_LEFT = 10_000
 MISMATCHES = ("signature_mismatch", "credential_mismatch")
 ENGINE_AWAY = {"engine cannot start", "calls wait"}
+NOTICED_AFTER = 60.0
+"""Seconds after which an engine that is away, or is back, has been noticed."""
 WEEK = 7 * DAY
 GATEWAY = "gateway"
 """Given instead of a webhook's id, it selects the gateway's own incidents."""
@@ -74,18 +76,29 @@ async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incide
 
 async def at_a_glance(
     gateway: Gateway, actor: Actor, incident_id: str, most: int = 50
-) -> tuple[views.Incident, int | None, list[InvocationSummary]]:
-    """An incident, how many of its failed calls are left, and its newest calls: what can be asked for again and again."""
+) -> tuple[views.Incident, int | None, int, list[InvocationSummary]]:
+    """An incident, how many of its calls are left, of how many, and its newest calls: what can be asked for again and again."""
     require(actor, "read")
     incident = await _found(gateway, incident_id)
-    newest = await _newest(gateway, actor, incident, most)
-    return view_of(gateway, incident), await _left(gateway, incident), newest
+    newest, waited = await _newest(gateway, actor, incident, most), await _waited(gateway, incident)
+    of = incident.count if waited is None else len(waited)
+    return view_of(gateway, incident), await _left(gateway, incident), of, newest
 
 
 async def _left(gateway: Gateway, incident: Incident) -> int | None:
     if incident.kind in FAILS_CALLERS:
         return await gateway.store.incidents.left(incident, MOST_LEFT)
+    if (waited := await _waited(gateway, incident)) is not None:
+        return sum(still for _, still in waited)
     return 0 if incident.closed_because == ADMITTED else None
+
+
+async def _waited(gateway: Gateway, incident: Incident) -> list[tuple[str, bool]] | None:
+    """The calls that waited while the engine was away, and whether they still do; None if that is not what happened."""
+    if incident.kind != "gateway" or not incident.reasons.keys() & ENGINE_AWAY:
+        return None
+    since, until = incident.first_at - NOTICED_AFTER, incident.last_at + NOTICED_AFTER
+    return await gateway.store.incidents.waited(since, until, MOST_LEFT)
 
 
 async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str, note: str = "") -> views.Incident:
@@ -258,6 +271,9 @@ async def _newest(gateway: Gateway, actor: Actor, incident: Incident, most: int)
     found: list[InvocationSummary] = []
     if incident.kind in FAILS_CALLERS:  # by their runs and starts: a call may have come long before
         ids = await gateway.store.incidents.failed_calls(incident, most)
+    else:
+        ids = [call for call, _ in await _waited(gateway, incident) or ()][:most]
+    if ids:
         stories = {one.invocation.id: one for one in await gateway.store.history.some(ids)}
         found = await rows_of(gateway, [stories[one] for one in ids if one in stories])
     for wanted in _of_incident(incident):
@@ -289,10 +305,7 @@ def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
                 yield HistoryFilter(status="accepted", webhook_id=incident.webhook_id)
         case "answers":
             yield HistoryFilter(answer="5xx", **about)  # type: ignore[arg-type]
-        case "gateway":
-            if incident.reasons.keys() & ENGINE_AWAY and incident.closed_at is None:
-                yield HistoryFilter(status="accepted", webhook_id=incident.webhook_id or None)
-        case "runs_failed" | "silence":
+        case "gateway" | "runs_failed" | "silence":
             return
 
 

@@ -42,7 +42,7 @@ async def show(visit: Visit) -> Response:
 async def _page(
     visit: Visit, said: str = "", wrong: ShownProblem | None = None, asks_again: bool = False
 ) -> Response:
-    incident, left, newest = await visit.ask(incidents.at_a_glance, visit.at("incident"))
+    incident, left, of, newest = await visit.ask(incidents.at_a_glance, visit.at("incident"))
     # A page that asks again by itself keeps its deed: to find that out judges all that was rejected.
     keeps = asks_again and incident.kind == "rejected" and incident.closed_at is None
     actions = [] if keeps else (await visit.ask(incidents.show, incident.id)).next_actions
@@ -55,6 +55,7 @@ async def _page(
         wrong.status if wrong else 200,
         incident=incident,
         left=left,
+        of=of,
         under_way=max(0, (left or 0) - failed),
         moves=incident.closed_at is None
         or (now - until < FOLLOWED_FOR and any(one.status in ("accepted", "started") for one in newest)),
@@ -101,7 +102,7 @@ async def do(visit: Visit) -> Response:
 
 async def _done(visit: Visit, form: Form) -> str:
     """A sentence about what was done, or where it goes on."""
-    incident, _, _ = await visit.ask(incidents.at_a_glance, visit.at("incident"), 1)
+    incident, *_ = await visit.ask(incidents.at_a_glance, visit.at("incident"), 1)
     match visit.at("deed"):
         case "acknowledge":
             await visit.ask(incidents.acknowledge, incident.id, form.text("note"))
