@@ -16,6 +16,7 @@ from postern.core.deliveries.delivery import Started, Trigger
 from postern.stores.sql.tables import deliveries
 from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import Dispatcher
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.process import EngineAway
 from support.clock import later
 from support.desk import Desk
@@ -112,6 +113,24 @@ async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
     assert await dispatcher.round() == 1
     assert await dispatcher.round() == 2
     await dispatcher.finish()
+
+
+async def test_what_waits_is_measured_the_less_often_the_longer_that_takes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, measured = [1_000.0], []
+
+    async def measure(_: Gateway) -> None:
+        measured.append(now[0])
+        now[0] += 0.25
+
+    monkeypatch.setattr(dispatch, "monotonic", lambda: now[0])
+    monkeypatch.setattr(dispatch, "measure", measure)
+    dispatcher = Dispatcher(desk.gateway)
+    for _ in range(30):
+        await dispatcher._work()
+        now[0] += 1.0
+    assert measured == [1_000.0, 1_013.25, 1_026.5]
 
 
 async def test_an_engine_that_stays_away_is_asked_less_and_less_often(

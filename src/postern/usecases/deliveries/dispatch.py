@@ -50,6 +50,8 @@ BYTES_OF_A_LANE = 8 * 1024 * 1024
 BYTES_OF_LANES = 256 * 1024 * 1024
 """Bodies of the starts that are under way in one webhook's own lane, and in all of them together."""
 CHECK_DELIVERIES_EVERY = 1.0
+MEASURED_SELDOM = 50
+"""Between two looks at all that waits pass so many times as long as one takes: it is longer with each lane."""
 LONGEST_PAUSE = 15.0
 TRIES_OF_LANES = 10
 """A second, in all webhooks' own lanes whose targets are away: a thousand dead targets must leave time for the others."""
@@ -73,7 +75,7 @@ class Dispatcher:
         self._state = gateway.runtime.lane(lane)
         self._batch, self._at_once = (IN_A_BATCH, OF_A_LANE) if lane else (BATCH, DELIVERIES_AT_ONCE)
         self._most_bytes = BYTES_OF_A_LANE if lane else BYTES_AT_ONCE
-        self._pause = 0.0
+        self._pause = self._measure_at = 0.0
         self._under_way: dict[asyncio.Task[str], int] = {}
         """The starts that are under way, with the sizes of their bodies."""
         self._unavailable = False
@@ -240,8 +242,10 @@ class Dispatcher:
         started = await self.round()
         # Whatever becomes due there sets the event.
         self._loop.every = max(CHECK_DELIVERIES_EVERY, self._pause if self.lane else 0.0)
-        if not started and not self.lane:
+        if not started and not self.lane and monotonic() >= self._measure_at:
+            began = monotonic()
             await measure(self._gateway)
+            self._measure_at = monotonic() + MEASURED_SELDOM * (monotonic() - began)
         elif not started and not self._under_way and not await self._waits():
             self.stop()
         return started
