@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from engines.dbos_server import running_dbos as running_dbos
+from engines.node_red import installed as installed
 from engines.restate_server import restate_server as restate_server
 from engines.restate_server import running_restate as running_restate
 from journeys.cluster import make_webhook as make_webhook
@@ -19,11 +20,17 @@ from support import postgres as bed
 from support import power_cut as power_cut
 from support.callers import called as called
 from support.callers import flood as flood
+from support.client import admin_of as admin_of
+from support.client import call as call
 from support.client import made as made
 from support.program import Program as Program
 from support.program import run_postern as run_postern
 from support.recording import kept as kept
+from support.server import Answer as Answer
+from support.server import Asked as Asked
+from support.server import serving as serving
 from support.waiting import free_port as free_port
+from support.waiting import wait_until as wait_until
 
 RESULTS = Path(__file__).parent / "results"
 KEYS = ["a key of these measurements"]
