@@ -193,7 +193,7 @@ def after_another_tab(robot: Robot) -> None:
     first.close()
     if robot.deed.is_one:
         robot.button(second).click()
-        said = second.get_by_text("meanwhile, and here it is").locator("visible=true")
+        said = second.get_by_text("meanwhile, and here it is").locator("visible=true").last
         expect(said).to_contain_text(first_text(robot))
         expect(said).to_be_in_viewport()
         assert robot.times(first_text(robot)) == 1
