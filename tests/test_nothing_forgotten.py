@@ -299,7 +299,7 @@ def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
     fields = set(HistoryFilter.__struct_fields__)
     assert set(FilterRequest.model_fields) == fields, "FilterRequest in usecases/history/filters.py"
     assert set(filters.CALLS) == fields, "CALLS in surfaces/cli/filters.py"
-    asked = set(re.findall(r"wanted\.(\w+)", Path(filtering.__file__).read_text("utf-8")))
+    asked = set(re.findall(r"criteria\.(\w+)", Path(filtering.__file__).read_text("utf-8")))
     assert fields <= asked, f"stores/history/filtering.py asks nothing of {fields - asked}"
     typed = {"webhook": "webhook_id", "marked": "bookmarked"}
     parts = {typed.get(one, one) for one in TOKENS.values()}

@@ -19,9 +19,9 @@ def main() -> None:
     try:
         _begin_again_in_utf8()
         _open_what_is_closed()
-        for one in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(one) is signal.SIG_DFL:  # not where `nohup` has it ignored
-                signal.signal(one, _interrupt)
+        for signum in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(signum) is signal.SIG_DFL:  # not where `nohup` has it ignored
+                signal.signal(signum, _interrupt)
         from postern.interruption import ends_at_once
 
         with ends_at_once():  # some time, in which somebody may press Ctrl-C

@@ -54,12 +54,12 @@ def put_left_log_aside(database: Path, lock: Path) -> str | None:
     except (OSError, ValueError):
         return None
     try:
-        found = _asked(database, "PRAGMA quick_check(1)")
+        check = _asked(database, "PRAGMA quick_check(1)")
     except sqlite3.Error as error:
-        found = str(error)
-    if found != "ok":
+        check = str(error)
+    if check != "ok":
         raise Damaged(
-            f"{database.name} was put in the place of another one and is damaged: {' '.join(found.split())}. "
+            f"{database.name} was put in the place of another one and is damaged: {' '.join(check.split())}. "
             "Put a whole one there"
         )
     kept = log.with_name(f"{log.name}.left")
@@ -73,8 +73,8 @@ def _log_of(database: Path) -> Path:
 
 
 def _identity(path: Path) -> str:
-    found = os.stat(path)
-    return f"{found.st_dev}:{found.st_ino}"
+    status = os.stat(path)
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def _number(file: Path, place: int) -> int:

@@ -115,12 +115,12 @@ def _list(text: str) -> list[str]:
 
 def _alarms(text: str) -> tuple[AlarmKind, ...]:
     read = _one_of(*ALARMS)
-    return tuple(read(one) for one in _list(text))
+    return tuple(read(kind) for kind in _list(text))
 
 
 def _dates(text: str) -> frozenset[date]:
     try:
-        return frozenset(date.fromisoformat(one) for one in _list(text))
+        return frozenset(date.fromisoformat(day) for day in _list(text))
     except ValueError:
         raise ValueError("dates, like 2026-12-25") from None
 
@@ -395,10 +395,10 @@ class Settings:
                 "POSTERN_ADMIN_KEY must have 32 characters or more; make one with openssl rand -hex 24"
             )
         needed = NEEDED.get(self.engine, ())
-        if not all(vars(self)[one] for one in needed):
-            names = " and ".join(PREFIX + one.upper() for one in needed)
+        if not all(vars(self)[name] for name in needed):
+            names = " and ".join(PREFIX + name.upper() for name in needed)
             problems.append(f"POSTERN_ENGINE={self.engine} needs {names}")
-        if self.smtp_url is None and any(one.kind == "mailto" for one in self.tell):
+        if self.smtp_url is None and any(channel.kind == "mailto" for channel in self.tell):
             problems.append("POSTERN_TELL with mailto: needs POSTERN_SMTP_URL")
         extras = (
             None if self.is_sqlite else missing("postgres", "POSTERN_DATABASE_URL=postgresql://…"),
@@ -437,11 +437,11 @@ class Settings:
 
 
 def _meant(name: str, known: set[str]) -> str:
-    own = [one.removeprefix(PREFIX) for one in sorted(known | OF_COMMANDS)]
+    own = [variable.removeprefix(PREFIX) for variable in sorted(known | OF_COMMANDS)]
     near = get_close_matches(name.removeprefix(PREFIX), own, 1, 0.66)
     return f": did you mean {PREFIX}{near[0]}?" if near else "; `postern settings` lists them"
 
 
 SETTINGS: list[EnvironmentSetting[Any]] = [
-    one for one in vars(Settings).values() if isinstance(one, EnvironmentSetting)
+    setting for setting in vars(Settings).values() if isinstance(setting, EnvironmentSetting)
 ]

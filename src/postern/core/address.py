@@ -47,20 +47,20 @@ def limit_key(address: str) -> str:
     """The caller that a limit counts: an IPv4 address, or the /64 of an IPv6 one, the least that anybody is given."""
     if ":" not in address:
         return address
-    found = read_address(address)
-    if not isinstance(found, IPv6Address):
-        return address if found is None else str(found)
-    return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+    ip = read_address(address)
+    if not isinstance(ip, IPv6Address):
+        return address if ip is None else str(ip)
+    return f"{IPv6Address(int(ip) >> 64 << 64)}/64"
 
 
 def networks_of(address: str) -> tuple[str, ...]:
     """The network of the company that gives the addresses, and in it the one that a customer may have to itself: the /16 and the
     /24 of an IPv4 address, the /32 and the /48 of an IPv6 one."""
-    found = read_address(address)
-    if found is None:
+    ip = read_address(address)
+    if ip is None:
         return (address,)
-    lengths = (16, 24) if isinstance(found, IPv4Address) else (32, 48)
-    return tuple(str(ip_network((found, length), strict=False)) for length in lengths)
+    lengths = (16, 24) if isinstance(ip, IPv4Address) else (32, 48)
+    return tuple(str(ip_network((ip, length), strict=False)) for length in lengths)
 
 
 class Allowlist(Struct, frozen=True):
@@ -74,26 +74,30 @@ class Allowlist(Struct, frozen=True):
     def parse(entries: Iterable[str]) -> "Allowlist":
         """Raises ``FieldsRefused`` with a message for every wrong entry."""
         read = [UNIX if entry.strip() == UNIX else _read_range(entry.strip()) for entry in entries]
-        errors = {str(place): one.message for place, one in enumerate(read) if isinstance(one, _NoRange)}
+        errors = {
+            str(place): problem.message for place, problem in enumerate(read) if isinstance(problem, _NoRange)
+        }
         if errors:
             raise FieldsRefused(errors)
         networks: list[Network] = [
-            *collapse_addresses(one for one in read if isinstance(one, IPv4Network)),
-            *collapse_addresses(one for one in read if isinstance(one, IPv6Network)),
+            *collapse_addresses(block for block in read if isinstance(block, IPv4Network)),
+            *collapse_addresses(block for block in read if isinstance(block, IPv6Network)),
         ]
-        spans = ((one.version, int(one.broadcast_address), int(one.network_address)) for one in networks)
+        spans = (
+            (block.version, int(block.broadcast_address), int(block.network_address)) for block in networks
+        )
         return Allowlist(tuple(spans), UNIX in read)
 
     def allows(self, address: str) -> bool:
         """Whether the address is in one of the ranges. A text that is not an address is in none."""
-        found = read_address(address)
-        if found is None:
+        ip = read_address(address)
+        if ip is None:
             return self._unix and address == UNIX
-        place = bisect_left(self._spans, (found.version, int(found)))
+        place = bisect_left(self._spans, (ip.version, int(ip)))
         if place == len(self._spans):
             return False
         version, _, first = self._spans[place]
-        return version == found.version and first <= int(found)
+        return version == ip.version and first <= int(ip)
 
     def __bool__(self) -> bool:
         return bool(self._spans) or self._unix
@@ -208,7 +212,7 @@ def _forwarded_for(text: str) -> list[str]:
     if text.rstrip(" \t").endswith((",", ";")):
         return [text]
     hops: list[str] = []
-    found: str | None = None
+    hop: str | None = None
     position = 0
     while position < len(text):
         match = _PAIR.match(text, position)
@@ -216,12 +220,12 @@ def _forwarded_for(text: str) -> list[str]:
             return [text]
         name, value, after = match.groups()
         if name.lower() == "for":
-            if found is not None:
+            if hop is not None:
                 return [text]
-            found = re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
+            hop = re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
         if after != ";":
-            hops.append(found or "unknown")
-            found = None
+            hops.append(hop or "unknown")
+            hop = None
         position = match.end()
     return hops or ["unknown"]
 
@@ -258,15 +262,15 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 def forbidden(address: str | IpAddress) -> str | None:
     """Says why the gateway must not connect to this address, or returns None if it may."""
     # Not `ipaddress.is_global`: it differs between patch releases, and calls multicast and NAT64 global.
-    found = read_address(address if isinstance(address, str) else str(address))
-    if found is None:
+    ip = read_address(address if isinstance(address, str) else str(address))
+    if ip is None:
         return "not an address"
-    if isinstance(found, IPv6Address) and (carried := _carried(found)):
+    if isinstance(ip, IPv6Address) and (carried := _carried(ip)):
         return next((reason for inner in carried if (reason := forbidden(inner))), None)
     for network, reason in _FORBIDDEN:
-        if found.version == network.version and found in network:
+        if ip.version == network.version and ip in network:
             return reason
-    return "a reserved address" if isinstance(found, IPv6Address) and found not in _GLOBAL_UNICAST else None
+    return "a reserved address" if isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST else None
 
 
 def _carried(address: IPv6Address) -> tuple[IPv4Address, ...]:

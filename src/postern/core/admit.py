@@ -99,8 +99,8 @@ def _understood(
             return Verdict("filtered", "filtered", problem, trace, verified.matched)
         trace.append(("conditions", True, webhook.conditions.all_hold))
 
-    fields, found = webhook.mapping.apply(payload)
-    trace.append(("field mapping", True, found))
+    fields, summary = webhook.mapping.apply(payload)
+    trace.append(("field mapping", True, summary))
 
     turn = None
     if webhook.turns is not None:
@@ -114,27 +114,27 @@ def _understood(
     return Verdict("accepted", "accepted", "", trace, verified.matched, payload.text, fields, key, turn)
 
 
-def _divided(webhook: Webhook, verified: VerifiedCall, trace: list[Step], found: list[bytes]) -> Verdict:
+def _divided(webhook: Webhook, verified: VerifiedCall, trace: list[Step], bodies: list[bytes]) -> Verdict:
     """Reads each element of an array like a call that brought nothing else."""
-    if not found:
+    if not bodies:
         detail = "the array is empty, so nothing is started"
         trace.append(("content", True, detail))
         empty = HandshakeAnswer(CallerAnswer(200), detail)
         return Verdict("handshake", "handshake", detail, trace, verified.matched, handshake=empty)
-    if len(found) > MOST_ELEMENTS:
-        detail = f"an array of {len(found)} elements; one call may bring {MOST_ELEMENTS}"
+    if len(bodies) > MOST_ELEMENTS:
+        detail = f"an array of {len(bodies)} elements; one call may bring {MOST_ELEMENTS}"
         return rejected(trace, "content", "payload_too_large", detail, matched=verified.matched)
     headers = headers_of_part(verified.call.headers)
     elements = []
-    for number, body in enumerate(found, 1):
-        one = replace(verified, call=verified.call.but(body=body, headers=headers), delivery_id=None)
-        step = ("array", True, f"element {number} of {len(found)}")
-        elements.append((one.call, _understood(webhook, one, [*trace, step], is_element=True)))
-    if all(one.outcome == "rejected" for _, one in elements):
+    for number, body in enumerate(bodies, 1):
+        element = replace(verified, call=verified.call.but(body=body, headers=headers), delivery_id=None)
+        step = ("array", True, f"element {number} of {len(bodies)}")
+        elements.append((element.call, _understood(webhook, element, [*trace, step], is_element=True)))
+    if all(verdict.outcome == "rejected" for _, verdict in elements):
         code, detail = elements[0][1].code, f"no element is an object: {elements[0][1].detail}"
         return rejected(trace, "content", code, detail, matched=verified.matched)
-    if all(one.outcome != "accepted" for _, one in elements):
-        detail = f"none of {len(found)} elements fulfils the conditions"
+    if all(verdict.outcome != "accepted" for _, verdict in elements):
+        detail = f"none of {len(bodies)} elements fulfils the conditions"
         return Verdict("filtered", "filtered", detail, trace, verified.matched, elements=elements)
     return Verdict("accepted", "accepted", "", trace, verified.matched, elements=elements)
 

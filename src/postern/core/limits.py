@@ -44,7 +44,7 @@ class Buckets:
     def _forget(self, now: float) -> None:
         owing = [(key, full_at) for key, full_at in self._full_at.items() if full_at > now]
         # Half of them at a time: this looks at every bucket, which is too much work for each new one.
-        self._full_at = dict(heapq.nlargest(self._most // 2, owing, key=lambda one: one[1]))
+        self._full_at = dict(heapq.nlargest(self._most // 2, owing, key=lambda pair: pair[1]))
 
     def __len__(self) -> int:
         return len(self._full_at)
@@ -102,16 +102,18 @@ class Limits:
         """Counts these as failures in advance, so that tries at the same moment do not all pass. If one has to wait, none is
         counted, and its seconds are returned."""
         now = self._clock()
-        wait = max(self._tries.wait(one.key, one.per_minute / 60, one.per_minute, now) for one in tries)
+        wait = max(
+            self._tries.wait(limit.key, limit.per_minute / 60, limit.per_minute, now) for limit in tries
+        )
         if not wait:
-            for one in tries:
-                self._tries.take(one.key, one.per_minute / 60, one.per_minute, now)
+            for limit in tries:
+                self._tries.take(limit.key, limit.per_minute / 60, limit.per_minute, now)
         return wait
 
     def give_back(self, *tries: Tries) -> None:
         """Takes back what ``reserve`` has counted."""
-        for one in tries:
-            self._tries.give_back(one.key, one.per_minute / 60)
+        for limit in tries:
+            self._tries.give_back(limit.key, limit.per_minute / 60)
 
     def owed(self, tries: Tries) -> float:
         """A number that grows with the failures of late."""

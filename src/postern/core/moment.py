@@ -33,14 +33,14 @@ def moment(text: str, now: float) -> float:
     """Reads ISO 8601 (UTC if no zone is named), seconds since 1970, or how long ago. ``ValueError`` says how to write it."""
     try:
         if ago := _AGO.fullmatch(text):
-            found = now - int(ago[1]) * _UNITS[ago[2]]
+            at = now - int(ago[1]) * _UNITS[ago[2]]
         elif text.replace(".", "", 1).isdecimal():
-            found = float(text)
+            at = float(text)
         else:
             given = datetime.fromisoformat(text)
-            found = (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
-        if 0 <= found < LAST_MOMENT:
-            return found
+            at = (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+        if 0 <= at < LAST_MOMENT:
+            return at
     except (ValueError, OverflowError):
         pass
     raise ValueError("write a time like 2026-11-21T09:00:00Z, or how long ago it was: 45s, 30m, 1h, 2d")

@@ -191,11 +191,11 @@ def refuse_wrong(errors: list[FieldError]) -> None:
         raise Refused("invalid_request", errors=errors)
 
 
-def existing(found: T | None, otherwise: str) -> T:
+def existing(value: T | None, otherwise: str) -> T:
     """Returns the value. Raises ``Refused``, with these words, if there is nothing."""
-    if found is None:
+    if value is None:
         raise Refused("not_found", otherwise)
-    return found
+    return value
 
 
 class Gone(Refused):

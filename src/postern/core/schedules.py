@@ -194,8 +194,8 @@ def conditions(previous: Seen | None) -> Mapping[str, str]:
     """The request headers with which the source can answer 304 if nothing has changed."""
     if previous is None:
         return {}
-    asked = {"If-None-Match": previous.etag, "If-Modified-Since": previous.last_modified}
-    return {name: value for name, value in asked.items() if value}
+    headers = {"If-None-Match": previous.etag, "If-Modified-Since": previous.last_modified}
+    return {name: value for name, value in headers.items() if value}
 
 
 def changed(previous: Seen, fetched: Seen) -> bool:
@@ -217,12 +217,12 @@ def explain(schedule: Schedule) -> str:
 def hours(seconds: int) -> str:
     """The shortest number of hours that is read as so many seconds again."""
     written = (f"{seconds / 3600:.{digits}f}" for digits in range(9))
-    return next((one for one in written if round(float(one) * 3600) == seconds), f"{seconds / 3600:.10g}")
+    return next((text for text in written if round(float(text) * 3600) == seconds), f"{seconds / 3600:.10g}")
 
 
 def duration(seconds: int) -> str:
     sizes = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-    size, unit = next(one for one in sizes if seconds % one[0] == 0)
+    size, unit = next(pair for pair in sizes if seconds % pair[0] == 0)
     count = seconds // size
     return f"{count} {unit}{'' if count == 1 else 's'}"
 

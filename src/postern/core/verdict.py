@@ -24,7 +24,11 @@ NEVER_READ = (
 """Codes of calls that are rejected without the body. Often it is read all the same, so that the call can be admitted."""
 
 UNPROVEN = frozenset(
-    {*NEVER_READ, "signing_keys_unavailable", *(one.code for one in PROBLEMS.values() if one.status == 401)}
+    {
+        *NEVER_READ,
+        "signing_keys_unavailable",
+        *(problem.code for problem in PROBLEMS.values() if problem.status == 401),
+    }
 )
 """Codes of calls that are rejected before the caller has proven anything. Any stranger can cause them."""
 

@@ -82,12 +82,12 @@ class DbosEngine(EngineElsewhere):
             raise EngineUnavailable(f"DBOS' database cannot be reached: {_words(error)}") from error
 
     async def start(self, trigger: Trigger) -> Started:
-        wanted = [target for target in self._targets if target.wants(trigger)]
+        targets = [target for target in self._targets if target.wants(trigger)]
         try:
             given = msgspec.json.decode(msgspec.json.encode(document(trigger)))
         except msgspec.DecodeError as error:
             raise EngineRejected(f"the payload is beyond what DBOS records: {error}") from error
-        for target in wanted:
+        for target in targets:
             options: EnqueueOptions = {
                 "workflow_name": target.workflow,
                 "queue_name": target.queue,
@@ -95,7 +95,7 @@ class DbosEngine(EngineElsewhere):
                 "serialization_type": WorkflowSerializationFormat.PORTABLE,
             }
             await self._ask(partial(self._client.enqueue, options, given))
-        return Started(len(wanted), tuple(target.workflow for target in wanted))
+        return Started(len(targets), tuple(target.workflow for target in targets))
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         ids = {target.workflow_id(key): key for key in keys for target in self._targets}
@@ -103,8 +103,8 @@ class DbosEngine(EngineElsewhere):
         for status in await self._listed(list(ids)):
             runs.setdefault(ids[status.workflow_id], []).append(_run(status))
         return {
-            key: end_of_runs((run.state, run.ended_at, run.error) for run in found)
-            for key, found in runs.items()
+            key: end_of_runs((run.state, run.ended_at, run.error) for run in its_runs)
+            for key, its_runs in runs.items()
         }
 
     async def _listed(self, ids: list[str] | None, limit: int | None = None) -> list[WorkflowStatus]:

@@ -128,10 +128,10 @@ async def ended_when_asked(
     pause = FIRST_PAUSE
     while True:
         with suppress(EngineUnavailable, EngineRejected):
-            found = await ends([key])
-            if key not in found:
+            known_ends = await ends([key])
+            if key not in known_ends:
                 return "completed"  # nothing runs
-            if (end := found[key]) is not None:
+            if (end := known_ends[key]) is not None:
                 return end.state
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
@@ -188,8 +188,8 @@ async def asked_each(
         async with at_once:
             return [run for target in each if (run := await ask(target, key)) is not None]
 
-    found = await asyncio.gather(*map(asked, keys))
-    return {key: end_of_runs(runs) for key, runs in zip(keys, found, strict=True) if runs}
+    answers = await asyncio.gather(*map(asked, keys))
+    return {key: end_of_runs(runs) for key, runs in zip(keys, answers, strict=True) if runs}
 
 
 def checked(targets: Sequence[Target]) -> tuple[Target, ...]:

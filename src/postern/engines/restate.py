@@ -55,11 +55,11 @@ class RestateEngine(EngineOverHttp):
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
     async def start(self, trigger: Trigger) -> Started:
-        wanted = [target for target in self._targets if target.wants(trigger)]
+        targets = [target for target in self._targets if target.wants(trigger)]
         body = msgspec.json.encode(document(trigger))
         headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": trigger.key}
         headers |= trigger.tracing
-        for target in wanted:
+        for target in targets:
             answer = await self._ask(f"/{target.workflow}/send", headers, body)
             if 200 <= answer.status < 300:
                 continue
@@ -69,7 +69,7 @@ class RestateEngine(EngineOverHttp):
             # Wrong settings (no such service, no permission) included: while the operator puts them right,
             # nothing is lost.
             raise EngineUnavailable(detail, answer.retry_after(time.time()), answer.status == 404)
-        return Started(len(wanted), tuple(target.workflow for target in wanted))
+        return Started(len(targets), tuple(target.workflow for target in targets))
 
     async def _ask(
         self, path: str, headers: dict[str, str] | None = None, content: bytes | None = None

@@ -136,12 +136,12 @@ def _messages(errors: object) -> str:
 
 
 def _codes(errors: object) -> set[str]:
-    found = (
+    details = (
         [error.get("extensions") for error in errors if isinstance(error, dict)]
         if isinstance(errors, list)
         else []
     )
-    return {str(extensions.get("code")) for extensions in found if isinstance(extensions, dict)}
+    return {str(extensions.get("code")) for extensions in details if isinstance(extensions, dict)}
 
 
 def _time_to_refill(answer: Document) -> float:

@@ -90,13 +90,13 @@ class TemporalEngine(EngineElsewhere):
         )
 
     async def start(self, trigger: Trigger) -> Started:
-        wanted = [target for target in self._targets if target.wants(trigger)]
+        targets = [target for target in self._targets if target.wants(trigger)]
         # Encoded here, not by the client: numbers keep their digits, and nothing of the payload is looked at
         # twice.
         given = RawValue(
             Payload(metadata={"encoding": b"json/plain"}, data=msgspec.json.encode(document(trigger)))
         )
-        for target in wanted:
+        for target in targets:
             # By an earlier attempt whose answer was lost, it may be started already.
             with _errors_of_the_port(), contextlib.suppress(WorkflowAlreadyStartedError):
                 await self._client.start_workflow(
@@ -109,7 +109,7 @@ class TemporalEngine(EngineElsewhere):
                     memo={"webhookId": trigger.webhook_id, "invocationId": trigger.invocation_id},
                     rpc_timeout=_TIMEOUT,
                 )
-        return Started(len(wanted), tuple(target.workflow for target in wanted))
+        return Started(len(targets), tuple(target.workflow for target in targets))
 
     def _ids(self, *keys: str) -> list[str]:
         return [*dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets)]
@@ -172,7 +172,9 @@ class TemporalEngine(EngineElsewhere):
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
         if delivery_key is not None:
-            query = " OR ".join(f"WorkflowId = {_quoted(one)}" for one in self._ids(delivery_key))
+            query = " OR ".join(
+                f"WorkflowId = {_quoted(workflow_id)}" for workflow_id in self._ids(delivery_key)
+            )
         else:
             query = " OR ".join(
                 f"WorkflowType = {_quoted(name)}" for name in dict.fromkeys(t.workflow for t in self._targets)
@@ -180,14 +182,14 @@ class TemporalEngine(EngineElsewhere):
         try:
             return [
                 Run(
-                    id=found.run_id,
-                    workflow=found.workflow_type,
-                    state=found.status.name.lower() if found.status else "unknown",
-                    delivery_key=found.id.partition("/")[0],
-                    started_at=found.start_time.timestamp(),
-                    ended_at=found.close_time.timestamp() if found.close_time else None,
+                    id=execution.run_id,
+                    workflow=execution.workflow_type,
+                    state=execution.status.name.lower() if execution.status else "unknown",
+                    delivery_key=execution.id.partition("/")[0],
+                    started_at=execution.start_time.timestamp(),
+                    ended_at=execution.close_time.timestamp() if execution.close_time else None,
                 )
-                async for found in self._client.list_workflows(
+                async for execution in self._client.list_workflows(
                     query, limit=limit, page_size=limit, rpc_timeout=_TIMEOUT
                 )
             ]
@@ -201,12 +203,12 @@ class TemporalEngine(EngineElsewhere):
 
     async def _delete(self, workflow_id: str) -> None:
         try:
-            found = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=_TIMEOUT)
-            if found.status == WorkflowExecutionStatus.RUNNING:
+            execution = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=_TIMEOUT)
+            if execution.status == WorkflowExecutionStatus.RUNNING:
                 return  # deleting would end it; a workflow may well sleep for longer than history is kept
             request = DeleteWorkflowExecutionRequest(
                 namespace=self._namespace,
-                workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=found.run_id),
+                workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=execution.run_id),
             )
             await self._client.workflow_service.delete_workflow_execution(request, timeout=_TIMEOUT)
         except RPCError as error:

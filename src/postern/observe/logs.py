@@ -12,9 +12,9 @@ from postern.core.visible import set_in, visible
 log: FilteringBoundLogger = structlog.get_logger()
 
 
-def log_style(asked: str, stream: TextIO) -> str:
+def log_style(style: str, stream: TextIO) -> str:
     """``auto``, decided: text on a terminal, JSON for whoever collects lines."""
-    return ("text" if stream.isatty() else "json") if asked == "auto" else asked
+    return ("text" if stream.isatty() else "json") if style == "auto" else style
 
 
 def set_up_logs(style: str = "auto") -> None:

@@ -35,10 +35,10 @@ async def send_mail(
     except (smtplib.SMTPException, OSError, ValueError) as error:  # time-outs included
         raise FetchFailed("connection_failed", f"the mail server {_said(error)}") from error
     finally:
-        for one in made:  # ends the thread if it still waits for the server
-            if one.sock is not None:
+        for connection in made:  # ends the thread if it still waits for the server
+            if connection.sock is not None:
                 with suppress(OSError):
-                    one.sock.shutdown(socket.SHUT_RDWR)
+                    connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _said(error: Exception) -> str:

@@ -174,7 +174,9 @@ def problem_of(name: str, secret: str) -> str | None:
 def nearest(name: str) -> list[str]:
     """Returns the senders with the most similar names, at most three."""
     called = {
-        word.lower(): one.name for one in load().values() for word in (one.name, one.title, *one.aliases)
+        word.lower(): preset.name
+        for preset in load().values()
+        for word in (preset.name, preset.title, *preset.aliases)
     }
     near = get_close_matches(name.lower()[:80], called, 3, 0.75)
     return list(dict.fromkeys(called[word] for word in near))

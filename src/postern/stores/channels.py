@@ -25,10 +25,10 @@ class Channels(Repository):
     def all(self, connection: Connection) -> list[tuple[AddedChannel, str]]:
         """Each with its address, the oldest first. The address is empty where no key opens it."""
         address = and_(secrets.c.webhook_id == channels.c.id, secrets.c.field == _FIELD)
-        found = select(channels, secrets.c.envelope).join(secrets, address).order_by(channels.c.id)
+        query = select(channels, secrets.c.envelope).join(secrets, address).order_by(channels.c.id)
         return [
             (value_of(AddedChannel, row), self._opened(row.id, row.envelope))
-            for row in connection.execute(found)
+            for row in connection.execute(query)
         ]
 
     def _opened(self, channel_id: str, envelope: str) -> str:
@@ -39,18 +39,18 @@ class Channels(Repository):
 
     @writes
     def add(
-        self, connection: Connection, one: AddedChannel, address: str, most: int, note: AuditEntry
+        self, connection: Connection, channel: AddedChannel, address: str, most: int, note: AuditEntry
     ) -> bool:
         """False, and nothing written, where there are that many already."""
         if (connection.scalar(select(func.count()).select_from(channels)) or 0) >= most:
             return False
-        row = row_of(one)
-        envelope = self._vault.seal(address.encode(), one.id, _FIELD)
+        row = row_of(channel)
+        envelope = self._vault.seal(address.encode(), channel.id, _FIELD)
         connection.execute(insert(channels).values(row))
         connection.execute(
             insert(secrets).values(
                 id=new_id("sec"),
-                webhook_id=one.id,
+                webhook_id=channel.id,
                 field=_FIELD,
                 envelope=envelope,
                 created_at=row["created_at"],

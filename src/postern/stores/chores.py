@@ -16,8 +16,8 @@ class Chores(Repository):
 
     @reads
     def last_done(self, connection: Connection, name: str) -> tuple[float, str] | None:
-        asked = select(chores.c.at, chores.c.summary).where(chores.c.name == name)
-        row = connection.execute(asked).first()
+        query = select(chores.c.at, chores.c.summary).where(chores.c.name == name)
+        row = connection.execute(query).first()
         return None if row is None else (seconds(row[0]), row[1])
 
     @writes

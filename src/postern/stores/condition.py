@@ -33,14 +33,14 @@ class Condition:
 
     async def trouble(self) -> str | None:
         """Why calls cannot be stored now, or None. It takes a few seconds at most, whatever the database does."""
-        found = await self._found()
-        if found is None:
+        reason = await self._found()
+        if reason is None:
             return None
         # A stranger may ask for /readyz: the server's address is in the log, and not here.
         return (
             "the database server cannot be reached"
-            if "connection to server" in found
-            else found.partition("\n")[0] or "the database gives no reason"
+            if "connection to server" in reason
+            else reason.partition("\n")[0] or "the database gives no reason"
         )
 
     async def _found(self) -> str | None:
@@ -75,14 +75,14 @@ class Condition:
     async def _wrong_schema(self) -> str | None:
         try:
             async with asyncio.timeout(PATIENCE):
-                found = await self._database.read(schema.revision)
+                version = await self._database.read(schema.revision)
         except TimeoutError:
             return f"the database has not answered within {PATIENCE:.0f} s"
         except Exception as error:
             return str(error)
-        if found == schema.newest():
+        if version == schema.newest():
             return None
-        return f"the schema is {found or 'none'}, and this version needs {schema.newest()}"
+        return f"the schema is {version or 'none'}, and this version needs {schema.newest()}"
 
     async def close(self) -> None:
         if self._trial is not None:

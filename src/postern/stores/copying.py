@@ -162,8 +162,8 @@ def _steps(reading: Connection, table: Table, after: list[Any] | None) -> Iterat
         statement = statement.where(key > tuple_(*after))
     rows: list[tuple[Any, ...]] = []
     size = 0
-    with reading.execution_options(yield_per=200).execute(statement) as found:
-        for row in found:
+    with reading.execution_options(yield_per=200).execute(statement) as result:
+        for row in result:
             rows.append(tuple(row))
             size += sum(len(value) for value in row if isinstance(value, bytes | str))
             if len(rows) >= STEP_ROWS or size >= STEP_BYTES:
@@ -187,8 +187,8 @@ def _compared(reading: Connection, target: Database, table: Table) -> Sum:
 
 def summed(connection: Connection, table: Table) -> Sum:
     rows, total = 0, 0
-    with connection.execution_options(yield_per=200).execute(select(table)) as found:
-        for row in found:
+    with connection.execution_options(yield_per=200).execute(select(table)) as result:
+        for row in result:
             rows += 1
             total += int.from_bytes(sha256(msgspec.msgpack.encode(tuple(row))).digest()[:16], "big")
     return Sum(rows, f"{total % 2**128:032x}")

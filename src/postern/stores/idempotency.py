@@ -60,12 +60,14 @@ class Idempotency(Repository):
     def kept(self, connection: Connection, actor: str, now: float) -> dict[str, bytes | None]:
         """The answers by their key; None while the request is at work, or where no key opens it."""
         mine = and_(idempotency.c.actor == actor, idempotency.c.expires_at > milliseconds(now))
-        found: dict[str, bytes | None] = {}
+        answers: dict[str, bytes | None] = {}
         for row in connection.execute(select(idempotency).where(mine)):
-            found[row.key] = None
+            answers[row.key] = None
             with suppress(VaultError):
-                found[row.key] = self._vault.open(row.answer.decode(), actor, row.key) if row.answer else None
-        return found
+                answers[row.key] = (
+                    self._vault.open(row.answer.decode(), actor, row.key) if row.answer else None
+                )
+        return answers
 
     @writes
     def finish(self, connection: Connection, actor: str, key: str, answer: bytes, until: float) -> None:
@@ -98,7 +100,7 @@ class Idempotency(Repository):
         return changed, (rows[-1].actor, rows[-1].key) if len(rows) == RESEALED_AT_ONCE else None
 
     def _resealed(self, connection: Connection, actor: str, key: str, request: bytes, answer: bytes) -> bool:
-        if all(self._vault.sealed_with_current(one.decode()) for one in (request, answer) if one):
+        if all(self._vault.sealed_with_current(sealed.decode()) for sealed in (request, answer) if sealed):
             return False
         try:
             seen = self._seen(request, answer, actor, key)

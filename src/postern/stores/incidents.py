@@ -69,25 +69,27 @@ _GOOD = volumes.c.code.in_(["accepted", "filtered", "duplicate"])
 class Incidents(Repository):
     @reads
     def open(self, connection: Connection) -> list[Incident]:
-        found = select(incidents).where(_OPEN).order_by(incidents.c.id.desc()).limit(MOST_OPEN)
-        return _all(connection, found)
+        query = select(incidents).where(_OPEN).order_by(incidents.c.id.desc()).limit(MOST_OPEN)
+        return _all(connection, query)
 
     @reads
     def page(
         self, connection: Connection, limit: int, before: str | None, webhook_id: str | None, only_open: bool
     ) -> list[Incident]:
         """Newest first."""
-        wanted: list[ColumnElement[bool]] = [_OPEN] if only_open else []
+        conditions: list[ColumnElement[bool]] = [_OPEN] if only_open else []
         if webhook_id is not None:
-            wanted.append(incidents.c.webhook_id == webhook_id)
+            conditions.append(incidents.c.webhook_id == webhook_id)
         if before is not None:
-            wanted.append(incidents.c.id < before)
-        return _all(connection, select(incidents).where(*wanted).order_by(incidents.c.id.desc()).limit(limit))
+            conditions.append(incidents.c.id < before)
+        return _all(
+            connection, select(incidents).where(*conditions).order_by(incidents.c.id.desc()).limit(limit)
+        )
 
     @reads
     def get(self, connection: Connection, incident_id: str) -> Incident | None:
-        found = _all(connection, select(incidents).where(incidents.c.id == incident_id))
-        return found[0] if found else None
+        matching = _all(connection, select(incidents).where(incidents.c.id == incident_id))
+        return matching[0] if matching else None
 
     @reads
     def last_closed(self, connection: Connection, webhook_id: str, kind: str) -> float:
@@ -105,20 +107,20 @@ class Incidents(Repository):
 
     @writes
     def begin(
-        self, connection: Connection, webhook_id: str, kind: str, found: Found, now: float
+        self, connection: Connection, webhook_id: str, kind: str, finding: Found, now: float
     ) -> str | None:
         """The new incident's id, or None if one is open already: another process may have been first."""
         made = new_id("inc")
         row: Parameters = {"id": made, "webhook_id": webhook_id, "kind": kind, "opened_at": milliseconds(now)}
         row["tell_at"] = row["opened_at"]
-        return made if insert_first(connection, incidents, row | _gathered(found)) else None
+        return made if insert_first(connection, incidents, row | _gathered(finding)) else None
 
     @writes
     def gather(
-        self, connection: Connection, incident_id: str, found: Found, news_at: float | None = None
+        self, connection: Connection, incident_id: str, finding: Found, news_at: float | None = None
     ) -> None:
         """``news_at``: there is something else to tell, which nobody has acknowledged."""
-        values = _gathered(found)
+        values = _gathered(finding)
         if news_at is not None:
             values |= {"tell_at": _told_by(news_at), "acknowledged_at": None, "acknowledged_by": ""}
             values["acknowledged_note"] = ""
@@ -149,26 +151,31 @@ class Incidents(Repository):
         waits = incidents.c.tell_at
         due = select(incidents).where(waits <= milliseconds(now)).order_by(waits).limit(most)
         until, mine = milliseconds(now + TELL_LEASE), []
-        for one in _all(connection, due):
-            claim = update(incidents).where(incidents.c.id == one.id, waits == stored(one.tell_at or 0))
+        for incident in _all(connection, due):
+            claim = update(incidents).where(
+                incidents.c.id == incident.id, waits == stored(incident.tell_at or 0)
+            )
             if changed_one(connection, claim.values(tell_at=until)):
-                mine.append(replace(one, tell_at=seconds(until)))
+                mine.append(replace(incident, tell_at=seconds(until)))
         return mine
 
     @writes
     def have_told(
         self,
         connection: Connection,
-        one: Incident,
+        incident: Incident,
         told: dict[str, ChannelState],
         next_at: float | None,
         now: float,
     ) -> None:
         """``one`` is the incident as it was claimed. If it was closed or has another reason meanwhile, that is told next."""
         next_one = None if next_at is None else milliseconds(next_at)
-        over = incidents.c.closed_at.is_not(None) if one.closed_at is None else false()
+        over = incidents.c.closed_at.is_not(None) if incident.closed_at is None else false()
         other = (
-            or_(incidents.c.reasons != msgspec.json.encode(one.reasons), incidents.c.detail != one.detail)
+            or_(
+                incidents.c.reasons != msgspec.json.encode(incident.reasons),
+                incidents.c.detail != incident.detail,
+            )
             if next_one is None
             else false()
         )
@@ -176,7 +183,7 @@ class Incidents(Repository):
             "told": msgspec.json.encode(told),
             "tell_at": case((or_(over, other), milliseconds(now)), else_=next_one),
         }
-        mine = incidents.c.id == one.id, incidents.c.tell_at == stored(one.tell_at or 0)
+        mine = incidents.c.id == incident.id, incidents.c.tell_at == stored(incident.tell_at or 0)
         connection.execute(update(incidents).where(*mine).values(values))
 
     # --- what is judged ------------------------------------------------------------------------------------------------
@@ -201,87 +208,89 @@ class Incidents(Repository):
     @reads
     def waiting(self, connection: Connection) -> dict[str, dict[str, float]]:
         """By webhook and call: since when its deliveries wait that were tried in vain, more than once."""
-        found: dict[str, dict[str, float]] = defaultdict(dict)
-        for one in waiting_longest(connection):
+        by_webhook: dict[str, dict[str, float]] = defaultdict(dict)
+        for delivery in waiting_longest(connection):
             # The first try of a gateway that starts may meet an engine that is still starting.
-            if one.attempts > 1:
-                found[one.webhook_id][one.invocation_id] = seconds(one.released_at or one.created_at)
-        return dict(found)
+            if delivery.attempts > 1:
+                by_webhook[delivery.webhook_id][delivery.invocation_id] = seconds(
+                    delivery.released_at or delivery.created_at
+                )
+        return dict(by_webhook)
 
     @reads
     def passed_over(self, connection: Connection, since: float) -> dict[str, dict[str, float]]:
         """By webhook: its calls that were given up since then when their turn had come, and when."""
-        asked = select(deliveries.c.webhook_id, deliveries.c.invocation_id, deliveries.c.next_at)
-        asked = asked.where(deliveries.c.next_at >= milliseconds(since), PASSED_OVER)
-        found: dict[str, dict[str, float]] = defaultdict(dict)
-        for webhook_id, invocation_id, at in connection.execute(asked):
-            found[webhook_id][invocation_id] = seconds(at)
-        return dict(found)
+        query = select(deliveries.c.webhook_id, deliveries.c.invocation_id, deliveries.c.next_at)
+        query = query.where(deliveries.c.next_at >= milliseconds(since), PASSED_OVER)
+        by_webhook: dict[str, dict[str, float]] = defaultdict(dict)
+        for webhook_id, invocation_id, at in connection.execute(query):
+            by_webhook[webhook_id][invocation_id] = seconds(at)
+        return dict(by_webhook)
 
     @reads
     def minutes(
         self, connection: Connection, webhook_ids: Sequence[str], since: int, until: int
     ) -> dict[str, Minutes]:
         """By webhook: its counts, those of long ago by the quarter of an hour."""
-        found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
+        counts: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
         exact = min(since + -since % QUARTER, until)
         recent = max(exact, (until - TO_THE_MINUTE) // QUARTER * QUARTER)
         summed = parts(connection, exact, recent, QUARTER)
         for table, first, end in [(volumes, since, exact), *summed, (volumes, recent, until)]:
-            asked = select(table.c.webhook_id, table.c.minute, table.c.code, func.sum(table.c.calls))
-            asked = asked.where(
+            query = select(table.c.webhook_id, table.c.minute, table.c.code, func.sum(table.c.calls))
+            query = query.where(
                 table.c.webhook_id.in_(webhook_ids), table.c.minute >= first, table.c.minute < end
             )
-            asked = asked.group_by(table.c.webhook_id, table.c.minute, table.c.code)
-            for webhook_id, minute, name, count in connection.execute(asked):
-                found[webhook_id].setdefault(int(minute), {})[name] = int(count)
+            query = query.group_by(table.c.webhook_id, table.c.minute, table.c.code)
+            for webhook_id, minute, name, count in connection.execute(query):
+                counts[webhook_id].setdefault(int(minute), {})[name] = int(count)
         refused = _refused(since).where(deliveries.c.webhook_id.in_(webhook_ids))
         calls = refused.add_columns(
             deliveries.c.invocation_id
         ).distinct()  # one may be refused at each replay
         for webhook_id, invocation_id in connection.execute(calls):
-            counted = found[webhook_id].setdefault(int(time_of(invocation_id) // 60), {})
+            counted = counts[webhook_id].setdefault(int(time_of(invocation_id) // 60), {})
             counted[REFUSED] = counted.get(REFUSED, 0) + 1
-        return dict(found)
+        return dict(counts)
 
     @reads
     def exactly(
-        self, connection: Connection, webhook_id: str, kind: AlarmKind, found: Found, waits: Sequence[float]
+        self, connection: Connection, webhook_id: str, kind: AlarmKind, finding: Found, waits: Sequence[float]
     ) -> Found:
         """The finding with the times of its first and last call, as far as they are kept, instead of their minutes. Failed
         runs count by their calls. ``waits``: since when deliveries wait."""
         call, came = invocations.c.id, invocations.c.received_at
-        asked = select(came).where(invocations.c.webhook_id == webhook_id).limit(1)
+        query = select(came).where(invocations.c.webhook_id == webhook_id).limit(1)
         match kind:
             case "runs_failed":
-                return _of_runs(connection, webhook_id, found)
+                return _of_runs(connection, webhook_id, finding)
             case "rejected":
                 rejected = invocations.c.outcome == "rejected", UNUSUAL_INVOCATIONS
-                asked = asked.where(*rejected, invocations.c.code.in_(found.reasons))
+                query = query.where(*rejected, invocations.c.code.in_(finding.reasons))
             case "answers":
                 ids = select(answers.c.invocation_id).where(UNUSUAL_ANSWERS)
-                asked = asked.where(call.in_(ids.where(answers.c.status.in_(map(int, found.reasons)))))
+                query = query.where(call.in_(ids.where(answers.c.status.in_(map(int, finding.reasons)))))
             case "not_started":
-                ids = _refused(int(found.first_at // 60)).with_only_columns(deliveries.c.invocation_id)
-                asked = asked.where(call.in_(ids.where(deliveries.c.webhook_id == webhook_id)))
+                ids = _refused(int(finding.first_at // 60)).with_only_columns(deliveries.c.invocation_id)
+                query = query.where(call.in_(ids.where(deliveries.c.webhook_id == webhook_id)))
             case "gateway" | "silence":
-                return found
+                return finding
         # An answer is counted in the minute in which it is given: its call may have come a little before. Any other call that came
         # before is not counted, so the incident does not begin with it: its list is of the calls since then.
-        since = found.first_at - 60 * (kind == "answers")
-        asked = asked.where(call >= first_id_at("inv", since), came >= milliseconds(since))
-        kept = [connection.scalar(asked.order_by(order)) for order in (call.asc(), call.desc())]
-        times = [*waits, *(seconds(one) for one in kept if one is not None)]
-        first = min(times, default=found.first_at)
-        first = first if first < found.first_at + QUARTER * 60 else found.first_at
-        return replace(found, first_at=first, last_at=max([found.last_at, *times]))
+        since = finding.first_at - 60 * (kind == "answers")
+        query = query.where(call >= first_id_at("inv", since), came >= milliseconds(since))
+        kept = [connection.scalar(query.order_by(order)) for order in (call.asc(), call.desc())]
+        times = [*waits, *(seconds(moment) for moment in kept if moment is not None)]
+        first = min(times, default=finding.first_at)
+        first = first if first < finding.first_at + QUARTER * 60 else finding.first_at
+        return replace(finding, first_at=first, last_at=max([finding.last_at, *times]))
 
     @reads
     def failed_calls(self, connection: Connection, incident: Incident, limit: int) -> list[str]:
         """Its calls of which a run failed or a start was refused, those that failed last first."""
         newest = func.max(deliveries.c.ended_at).desc(), deliveries.c.invocation_id.desc()
-        asked = _failed(incident).group_by(deliveries.c.invocation_id)
-        return list(connection.scalars(asked.order_by(*newest).limit(limit)))
+        query = _failed(incident).group_by(deliveries.c.invocation_id)
+        return list(connection.scalars(query.order_by(*newest).limit(limit)))
 
     @reads
     def left(self, connection: Connection, incident: Incident, most: int) -> int:
@@ -289,8 +298,8 @@ class Incidents(Repository):
         later = deliveries.alias()
         well = ("completed",) if incident.kind == "runs_failed" else ("started", "completed")
         again = later.c.invocation_id == deliveries.c.invocation_id, later.c.emission > deliveries.c.emission
-        asked = _failed(incident).where(~exists().where(*again, later.c.state.in_(well))).distinct()
-        return connection.scalar(select(func.count()).select_from(asked.limit(most).subquery())) or 0
+        query = _failed(incident).where(~exists().where(*again, later.c.state.in_(well))).distinct()
+        return connection.scalar(select(func.count()).select_from(query.limit(most).subquery())) or 0
 
     @reads
     def waited(
@@ -299,45 +308,45 @@ class Incidents(Repository):
         """The calls of this time that waited for the engine, the newest first, and whether they still do. None where more calls came
         then than are looked through."""
         came = deliveries.c.key >= first_id_at("inv", since), deliveries.c.key < first_id_at("inv", until)
-        asked = select(deliveries).where(*came, deliveries.c.lane == "").order_by(deliveries.c.key.desc())
-        one = asked.limit(most + 1).subquery().c
-        if (connection.scalar(select(func.count(one.key))) or 0) > most:
+        newest = select(deliveries).where(*came, deliveries.c.lane == "").order_by(deliveries.c.key.desc())
+        columns = newest.limit(most + 1).subquery().c
+        if (connection.scalar(select(func.count(columns.key))) or 0) > most:
             return None
-        waits = one.state == "queued"
-        late = one.started_at - func.coalesce(one.released_at, one.created_at) > LATE
-        found = select(one.invocation_id, waits).where(or_(waits, late)).order_by(one.key.desc())
-        return [(call, bool(still)) for call, still in connection.execute(found)]
+        waits = columns.state == "queued"
+        late = columns.started_at - func.coalesce(columns.released_at, columns.created_at) > LATE
+        query = select(columns.invocation_id, waits).where(or_(waits, late)).order_by(columns.key.desc())
+        return [(call, bool(still)) for call, still in connection.execute(query)]
 
     @reads
     def has_been(self, connection: Connection, webhook_id: str, code: str, since: int, until: int) -> bool:
         """Whether calls were counted under this code between these minutes."""
         ago = volume_rollups.c
-        found = select(ago.minute).where(ago.webhook_id == webhook_id, ago.code == code)
-        return connection.scalar(found.where(ago.minute >= since, ago.minute < until).limit(1)) is not None
+        query = select(ago.minute).where(ago.webhook_id == webhook_id, ago.code == code)
+        return connection.scalar(query.where(ago.minute >= since, ago.minute < until).limit(1)) is not None
 
     @reads
     def last_calls(self, connection: Connection, webhook_ids: Sequence[str]) -> dict[str, int]:
         """By webhook: the minute of its last good call."""
         newest = select(volumes.c.minute).where(volumes.c.webhook_id == bindparam("of"), _GOOD)
         newest = newest.order_by(volumes.c.minute.desc()).limit(1)
-        found = {one: connection.scalar(newest, {"of": one}) for one in webhook_ids}
-        return {one: int(minute) for one, minute in found.items() if minute is not None}
+        minutes = {owner: connection.scalar(newest, {"of": owner}) for owner in webhook_ids}
+        return {owner: int(minute) for owner, minute in minutes.items() if minute is not None}
 
     @reads
     def call_minutes(self, connection: Connection, webhook_id: str, since: int, until: int) -> list[int]:
         """The minutes with good calls, in order."""
-        asked = select(volumes.c.minute).where(volumes.c.webhook_id == webhook_id, _GOOD).distinct()
-        asked = asked.where(volumes.c.minute >= since, volumes.c.minute < until).order_by(volumes.c.minute)
-        return [int(minute) for minute in connection.scalars(asked)]
+        query = select(volumes.c.minute).where(volumes.c.webhook_id == webhook_id, _GOOD).distinct()
+        query = query.where(volumes.c.minute >= since, volumes.c.minute < until).order_by(volumes.c.minute)
+        return [int(minute) for minute in connection.scalars(query)]
 
     @reads
     def second_secrets(self, connection: Connection, before: float) -> dict[str, float]:
         """By webhook: since when its second secret is valid, if that began before this time."""
-        asked = select(secrets.c.webhook_id, secrets.c.created_at).join(
+        query = select(secrets.c.webhook_id, secrets.c.created_at).join(
             webhooks, webhooks.c.id == secrets.c.webhook_id
         )
-        asked = asked.where(secrets.c.field == "second", secrets.c.created_at < milliseconds(before), ALIVE)
-        return {webhook_id: seconds(created_at) for webhook_id, created_at in connection.execute(asked)}
+        query = query.where(secrets.c.field == "second", secrets.c.created_at < milliseconds(before), ALIVE)
+        return {webhook_id: seconds(created_at) for webhook_id, created_at in connection.execute(query)}
 
     @reads
     def counted_since(self, connection: Connection, minute: int) -> int:
@@ -371,35 +380,35 @@ def _failed(incident: Incident) -> Select[tuple[str]]:
     """Selects the calls of this incident's runs that failed, or starts that were refused."""
     since, until = incident.first_at, incident.closed_at
     if incident.kind == "runs_failed":
-        asked = select(deliveries.c.invocation_id).where(_run_failed(incident.webhook_id))
-        asked = asked.where(deliveries.c.ended_at >= stored(since))
-        return asked if until is None else asked.where(deliveries.c.ended_at <= stored(until))
-    asked = _refused(int(since // 60)).with_only_columns(deliveries.c.invocation_id)
-    asked = asked.where(deliveries.c.webhook_id == incident.webhook_id)
-    return asked if until is None else asked.where(deliveries.c.created_at <= stored(until))
+        query = select(deliveries.c.invocation_id).where(_run_failed(incident.webhook_id))
+        query = query.where(deliveries.c.ended_at >= stored(since))
+        return query if until is None else query.where(deliveries.c.ended_at <= stored(until))
+    query = _refused(int(since // 60)).with_only_columns(deliveries.c.invocation_id)
+    query = query.where(deliveries.c.webhook_id == incident.webhook_id)
+    return query if until is None else query.where(deliveries.c.created_at <= stored(until))
 
 
-def _of_runs(connection: Connection, webhook_id: str, found: Found) -> Found:
+def _of_runs(connection: Connection, webhook_id: str, finding: Found) -> Found:
     """Counts each call once, however often its runs failed: a replay may fail again."""
     newest = select(deliveries.c.invocation_id, deliveries.c.ended_at).where(_run_failed(webhook_id))
-    newest = newest.order_by(deliveries.c.ended_at.desc()).limit(min(found.count, MOST_RUNS))
+    newest = newest.order_by(deliveries.c.ended_at.desc()).limit(min(finding.count, MOST_RUNS))
     run = newest.subquery().c
     again = func.count() - func.count(run.invocation_id.distinct())
     repeated, first, last = connection.execute(
         select(again, func.min(run.ended_at), func.max(run.ended_at))
     ).one()
     if first is None:
-        return found
+        return finding
     return replace(
-        found,
-        count=found.count - repeated,
+        finding,
+        count=finding.count - repeated,
         first_at=seconds(first),
-        last_at=max(found.last_at, seconds(last)),
+        last_at=max(finding.last_at, seconds(last)),
     )
 
 
-def _gathered(found: Found) -> Parameters:
-    return row_of(found, reasons=msgspec.json.encode(found.reasons))
+def _gathered(finding: Found) -> Parameters:
+    return row_of(finding, reasons=msgspec.json.encode(finding.reasons))
 
 
 def _all(connection: Connection, statement: Select[Any]) -> list[Incident]:

@@ -78,8 +78,8 @@ class ListenerStore(Repository):
         return await self._handed(select(handed).where(*mine).order_by(handed.c.id))
 
     async def one_handed(self, handed_id: str) -> ListenerCall | None:
-        found = await self._handed(select(handed).where(handed.c.id == handed_id))
-        return found[0] if found else None
+        calls = await self._handed(select(handed).where(handed.c.id == handed_id))
+        return calls[0] if calls else None
 
     async def of_call(self, invocation_id: str) -> list[ListenerCall]:
         return (await self.of_calls(invocation_id, invocation_id)).get(invocation_id, [])
@@ -87,10 +87,10 @@ class ListenerStore(Repository):
     async def of_calls(self, oldest: str, newest: str) -> dict[str, list[ListenerCall]]:
         """Returns the calls in this range of ids that were ever handed to a listener."""
         of_them = select(handed).where(handed.c.invocation_id.between(oldest, newest))
-        found: dict[str, list[ListenerCall]] = {}
-        for one in await self._handed(of_them.order_by(handed.c.id)):
-            found.setdefault(one.invocation_id, []).append(one)
-        return found
+        by_call: dict[str, list[ListenerCall]] = {}
+        for call in await self._handed(of_them.order_by(handed.c.id)):
+            by_call.setdefault(call.invocation_id, []).append(call)
+        return by_call
 
     @reads
     def _handed(self, connection: Connection, statement: Any) -> list[ListenerCall]:

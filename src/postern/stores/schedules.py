@@ -58,11 +58,11 @@ class Schedules(Repository):
     def ahead(self, connection: Connection, now: float) -> list[ScheduleState]:
         """Returns schedules that wait and whose last run or change is in the future: the clock was set back."""
         later = milliseconds(now + 1.0)
-        found = select(schedules).where(
+        query = select(schedules).where(
             schedules.c.next_run_at > milliseconds(now),
             or_(schedules.c.last_at > later, schedules.c.anchor > later),
         )
-        return all_of(ScheduleState, connection, found)
+        return all_of(ScheduleState, connection, query)
 
     @writes
     def bring_forward(self, connection: Connection, state: ScheduleState, next_run_at: float) -> bool:
@@ -103,8 +103,8 @@ class Schedules(Repository):
         if claimed is None:
             given_back = (schedules.c.next_run_at <= milliseconds(now), schedules.c.lease_until.is_not(None))
             return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount
-        giving_back = [update(schedules).where(*_still(one)).values(lease_until=None) for one in claimed]
-        return sum(changed_one(connection, one) for one in giving_back)
+        giving_back = [update(schedules).where(*_still(state)).values(lease_until=None) for state in claimed]
+        return sum(changed_one(connection, statement) for statement in giving_back)
 
     @writes
     def resume(self, connection: Connection, webhook_id: str, next_run_at: float, note: AuditEntry) -> bool:
@@ -124,17 +124,17 @@ class Schedules(Repository):
     def paused(self, connection: Connection) -> int:
         """Returns how many have paused themselves, of webhooks that would be called otherwise."""
         own = webhooks.c.id == schedules.c.webhook_id
-        found = (
+        query = (
             select(func.count())
             .select_from(schedules.join(webhooks, own))
             .where(schedules.c.paused_at.is_not(None), webhooks.c.enabled, ALIVE)
         )
-        return connection.scalar(found) or 0
+        return connection.scalar(query) or 0
 
     @reads
     def states(self, connection: Connection, webhook_ids: list[str]) -> dict[str, ScheduleState]:
-        found = select(schedules).where(schedules.c.webhook_id.in_(webhook_ids))
-        return {one.webhook_id: one for one in all_of(ScheduleState, connection, found)}
+        query = select(schedules).where(schedules.c.webhook_id.in_(webhook_ids))
+        return {state.webhook_id: state for state in all_of(ScheduleState, connection, query)}
 
 
 def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:

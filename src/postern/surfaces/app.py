@@ -38,11 +38,11 @@ def health_routes(gateway: Gateway, numbers: MetricsText | None = None) -> list[
         return JSONResponse({"status": "ok"})
 
     async def readyz() -> Response:
-        found = await readiness(gateway)
-        report = {"status": "ready" if found.ready else "not ready"} | {
-            name: {"ok": part.ok, "detail": part.detail} for name, part in found.parts().items()
+        health = await readiness(gateway)
+        report = {"status": "ready" if health.ready else "not ready"} | {
+            name: {"ok": part.ok, "detail": part.detail} for name, part in health.parts().items()
         }
-        return JSONResponse(report, 200 if found.ready else 503)
+        return JSONResponse(report, 200 if health.ready else 503)
 
     offer_writer_waiting(gateway)
 
@@ -117,12 +117,12 @@ class Envelope:
 
 def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: MetricsText | None = None) -> ASGIApp:
     mcp = McpEndpoint(gateway)
-    beside = [
+    routes = [
         *health_routes(gateway, numbers),
         Route("/problems/{code}", problem_page),
         *console_routes(gateway),
     ]
-    api = make_api(gateway, beside)
+    api = make_api(gateway, routes)
     api.state.trouble_page = trouble_page
     pages = Envelope(api)
 

@@ -47,8 +47,10 @@ def shown(kind: type[V], stored: object, /, **given: object) -> V:
     """An answer made of what is stored under the names of its fields, and of what is ``given``."""
     names = [name for name in kind.__struct_fields__ if name not in given]
     is_time = _is_time(kind)
-    found = {name: getattr(stored, name) for name in names if hasattr(stored, name)}
-    return kind(**{name: Time.maybe(one) if is_time[name] else one for name, one in found.items()}, **given)
+    values = {name: getattr(stored, name) for name in names if hasattr(stored, name)}
+    return kind(
+        **{name: Time.maybe(value) if is_time[name] else value for name, value in values.items()}, **given
+    )
 
 
 def whole(items: Iterable[T]) -> Listing[T]:
@@ -56,14 +58,14 @@ def whole(items: Iterable[T]) -> Listing[T]:
     return Listing(items=list(items), next_cursor=None)
 
 
-def page_size(asked: int) -> int:
+def page_size(requested: int) -> int:
     """The number that was asked for, within the bounds of a page."""
-    return max(1, min(asked, MOST_ON_A_PAGE))
+    return max(1, min(requested, MOST_ON_A_PAGE))
 
 
-def first_page(found: list[T], limit: int, id_of: Callable[[T], str]) -> tuple[list[T], str | None]:
+def first_page(rows: list[T], limit: int, id_of: Callable[[T], str]) -> tuple[list[T], str | None]:
     """``found`` has one more than the limit. Returns the page, and where the next one goes on."""
-    return found[:limit], id_of(found[limit - 1]) if len(found) > limit else None
+    return rows[:limit], id_of(rows[limit - 1]) if len(rows) > limit else None
 
 
 def as_json(answer: object) -> bytes:
@@ -82,17 +84,17 @@ def as_plain(answer: object) -> Any:
 
 def schemas(types: Iterable[Any], ref_template: str) -> tuple[list[Schema], Schema]:
     """A JSON Schema of each type, and the components that they refer to."""
-    found, components = msgspec.json.schema_components(types, schema_hook=_schema, ref_template=ref_template)
+    roots, components = msgspec.json.schema_components(types, schema_hook=_schema, ref_template=ref_template)
     for component in components.values():
         # Settings in answers are always there, and more may be added beside them.
         component.pop("additionalProperties", None)
         if "description" in component:
             component["description"] = " ".join(component["description"].split())
-        for name, one in component.get("properties", {}).items():
-            if "default" in one:
-                del one["default"]
+        for name, field in component.get("properties", {}).items():
+            if "default" in field:
+                del field["default"]
                 component["required"].append(name)
-    return list(found), components
+    return list(roots), components
 
 
 def _text(value: object) -> str:

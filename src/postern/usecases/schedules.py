@@ -268,9 +268,9 @@ class Scheduler:
         if free <= 0 or not await self._gateway.store.schedules.any_due(now):
             return 0
         claimed = await self._gateway.store.schedules.claim(now, LEASE, free)
-        for one in claimed:
-            task = asyncio.create_task(self._run(one))
-            self._running[task] = one
+        for state in claimed:
+            task = asyncio.create_task(self._run(state))
+            self._running[task] = state
             task.add_done_callback(self._running.pop)
         return len(claimed)
 

@@ -74,37 +74,37 @@ MOST_MEANT = 20
 """Unknown fields for which the meant one is looked for: looking takes longer than writing such a field."""
 
 
-def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
+def field_errors(error: ValidationError, model: Any = None) -> list[FieldError]:
     """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value, which may be a secret.
-    ``asked``: the type of the request, to find the name that a misspelt one means."""
-    found: dict[str, str] = {}
-    for one in error.errors(include_url=False):
-        path = [str(step) for step in one["loc"]]
+    ``model``: the type of the request, to find the name that a misspelt one means."""
+    messages: dict[str, str] = {}
+    for detail in error.errors(include_url=False):
+        path = [str(step) for step in detail["loc"]]
         if len(path) > 1 and path[0] == "authentication" and path[1] in _METHODS:
             del path[1]
         path = [step for step in path if step != _GENERATE]
         while path and path[-1] in _KINDS_OF_VALUE:
             path.pop()
-        cause = one.get("ctx", {}).get("error")
+        cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, FieldsRefused):
             for within, wrong in cause.errors.items():
-                found.setdefault(".".join([*path, within]), wrong)
+                messages.setdefault(".".join([*path, within]), wrong)
             continue
-        if one["type"].startswith("union_tag"):
+        if detail["type"].startswith("union_tag"):
             path.append("method")
-        message = str(cause) if isinstance(cause, ValueError) else _in_words(one)
-        quoted = _QUOTED.get(one["type"])
-        if quoted and isinstance(one["input"], str) and quoted.fullmatch(one["input"]):
+        message = str(cause) if isinstance(cause, ValueError) else _in_words(detail)
+        quoted = _QUOTED.get(detail["type"])
+        if quoted and isinstance(detail["input"], str) and quoted.fullmatch(detail["input"]):
             message += ", without quotes"
-        if one["type"] == "extra_forbidden" and len(found) < MOST_MEANT:
-            message += _meant(asked, one["loc"])
-        found.setdefault(".".join(path), message)
-    return [FieldError(path, message) for path, message in found.items()]
+        if detail["type"] == "extra_forbidden" and len(messages) < MOST_MEANT:
+            message += _meant(model, detail["loc"])
+        messages.setdefault(".".join(path), message)
+    return [FieldError(path, message) for path, message in messages.items()]
 
 
-def _meant(asked: Any, place: tuple[int | str, ...]) -> str:
+def _meant(model: Any, place: tuple[int | str, ...]) -> str:
     *way, name = map(str, place)
-    kinds = _shapes(asked)
+    kinds = _shapes(model)
     for step in way:
         if step in _METHODS:  # which of several it is
             kinds = [

@@ -110,4 +110,4 @@ async def answer_here(app: ASGIApp, question: HttpQuestion) -> HttpAnswer:
         heard.append(message)
 
     await app(scope, receive, send)
-    return HttpAnswer(heard[0]["status"], b"".join(one.get("body", b"") for one in heard))
+    return HttpAnswer(heard[0]["status"], b"".join(part.get("body", b"") for part in heard))

@@ -197,8 +197,11 @@ def _assembled(
         loaded = load_workflows(workflows)
         if loaded.failed and workflows.exists():
             raise EngineUnavailable(f"the workflows file has an error: {loaded.failed.error}")
-        known = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
-        return known, [str(one) for one in loaded.broken if workflows.exists()]
+        known = [
+            Workflow(workflow.name, workflow.webhook_ids, workflow.help, workflow.source)
+            for workflow in loaded.workflows
+        ]
+        return known, [str(fault) for fault in loaded.broken if workflows.exists()]
 
     return Gateway(
         store=store,
@@ -310,7 +313,7 @@ def _look_at_file_system(folder: Path) -> None:
             for _, place, kind, *_ in map(str.split, MOUNTS.read_text().splitlines())
         }
         # In a chroot `/` is no mount, and there may be none above the folder.
-        kind = next((kinds[one] for one in (folder, *folder.parents) if one in kinds), "")
+        kind = next((kinds[parent] for parent in (folder, *folder.parents) if parent in kinds), "")
         if kind in NETWORK:
             log.warning(
                 "SQLite's file is on a network file system, which may damage it",
@@ -322,16 +325,16 @@ def _look_at_file_system(folder: Path) -> None:
 def _look_at_folder(folder: Path) -> None:
     """Refuses or warns of a folder that others may write into: they could replace the keys, the database and the work
     of workflows."""
-    found = openness(folder)
-    if found is None:
+    risk = openness(folder)
+    if risk is None:
         return
-    if found.is_lost:
+    if risk.is_lost:
         raise CannotStart(
-            f"The data folder {folder.resolve()} is not safe: {found.problem}. Make it this user's own (chown, then chmod 700), "
+            f"The data folder {folder.resolve()} is not safe: {risk.problem}. Make it this user's own (chown, then chmod 700), "
             "or set POSTERN_DATA_DIR to another folder.",
             USAGE,
         )
-    log.warning("other users can reach the data folder", folder=str(folder.resolve()), problem=found.problem)
+    log.warning("other users can reach the data folder", folder=str(folder.resolve()), problem=risk.problem)
 
 
 @contextmanager

@@ -180,7 +180,7 @@ class OnThisMachine:
 
     def speak_mcp(self, level: str) -> None:
         # With an id, as a key has one: what is not shown to keys is not shown to a model.
-        actor = Actor("command line (MCP)", next(one for one in LEVELS if one == level), "mcp")
+        actor = Actor("command line (MCP)", next(name for name in LEVELS if name == level), "mcp")
         self._run(lambda gateway: load_sdk().serve_stdio(gateway, actor), begins=True)
 
     def load_workflows(self, path: Path | None) -> Loaded:

@@ -124,9 +124,9 @@ async def _services(gateway: Gateway, lines: DevLines | None) -> AsyncIterator[N
     ]
     loops = (Scheduler, Replayer, FindableLoop, ListenersLoop, AlarmLoop, TellLoop)
     endings, lanes = EndingsLoop(gateway), Lanes(gateway)
-    workers = [endings, *(one(gateway) for one in loops)]
-    services = [*map(Service, watches), *(Service(one.run, one.stop) for one in workers)]
-    running = {one.begin(): one.stop for one in services}
+    workers = [endings, *(loop(gateway) for loop in loops)]
+    services = [*map(Service, watches), *(Service(worker.run, worker.stop) for worker in workers)]
+    running = {service.begin(): service.stop for service in services}
     starting = Service(lanes.run).begin()
     try:
         yield

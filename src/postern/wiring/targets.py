@@ -23,7 +23,7 @@ class Targets:
         if made is not None and made[0] == target:
             return made[1]
         engine = TargetEngine(target, self._allowed)
-        for gone in [one for one in self._made if one == webhook_id or not is_there(one)]:
+        for gone in [key for key in self._made if key == webhook_id or not is_there(key)]:
             closing = asyncio.create_task(self._close_later(self._made.pop(gone)[1]))
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)

@@ -367,9 +367,9 @@ def carry_out(function: Automation, event: Any) -> Any:
 
 @contextmanager
 def collecting() -> Iterator[list[Declared]]:
-    found: list[Declared] = []
-    token = _collected.set(found)
+    declared: list[Declared] = []
+    token = _collected.set(declared)
     try:
-        yield found
+        yield declared
     finally:
         _collected.reset(token)

@@ -124,21 +124,21 @@ def load(path: Path, last_good: Mapping[str, bytes] | None = None) -> Loaded:
     files: set[Path] = set()
     broken: list[BrokenFile] = []
     try:
-        wanted = workflow_files(path)
-        files.update(wanted)
-        with collecting() as found, not_ended():
-            for file in wanted:
-                broken += _load(file, folder, found, files, last_good or {})
+        paths = workflow_files(path)
+        files.update(paths)
+        with collecting() as declared, not_ended():
+            for file in paths:
+                broken += _load(file, folder, declared, files, last_good or {})
     except OSError as error:
         return Loaded(broken=(BrokenFile(path.name, str(error)),))
     finally:
         sys.dont_write_bytecode = kept
     files |= _take_note(known, folder)
-    return Loaded(tuple(found), tuple(files), tuple(broken), _sources(files, broken))
+    return Loaded(tuple(declared), tuple(files), tuple(broken), _sources(files, broken))
 
 
 def _load(
-    file: Path, folder: Path, found: list[Declared], files: set[Path], last_good: Mapping[str, bytes]
+    file: Path, folder: Path, declared: list[Declared], files: set[Path], last_good: Mapping[str, bytes]
 ) -> Iterator[BrokenFile]:
     """Loads a file and yields its errors. However it fails, the process goes on."""
     while True:
@@ -152,12 +152,12 @@ def _load(
             unfinished = [str(file), *(frame.filename for frame in frames if frame.name == "<module>")]
             if isinstance(error, SyntaxError) and error.filename:
                 unfinished.append(error.filename)
-            own = [one for one in unfinished if Path(one).is_relative_to(folder)]
+            own = [path for path in unfinished if Path(path).is_relative_to(folder)]
             files.update(map(Path, own))
-            found[:] = [one for one in found if one.file not in own]
+            declared[:] = [workflow for workflow in declared if workflow.file not in own]
             place = place_of(error, folder)
             words = _in_one_line(error, place), place.text if place else ""
-            changed = next((one for one in reversed(own) if _can_go_back(one, last_good)), None)
+            changed = next((path for path in reversed(own) if _can_go_back(path, last_good)), None)
             if changed is None:
                 yield BrokenFile(file.name, *words)
                 return
@@ -173,7 +173,7 @@ def _can_go_back(file: str, last_good: Mapping[str, bytes]) -> bool:
 
 
 def _sources(files: set[Path], broken: list[BrokenFile]) -> dict[str, bytes]:
-    missing = {one.file for one in broken if not one.goes_on}
+    missing = {fault.file for fault in broken if not fault.goes_on}
     sources = {}
     for file in files:
         with suppress(OSError):
@@ -276,10 +276,10 @@ def place_of(error: BaseException, folder: Path) -> SourcePlace | None:
     chain = [error]
     while isinstance(chain[-1], StepFailed) and chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)
-    for one in reversed(chain):
+    for cause in reversed(chain):
         own = [
             frame
-            for frame in traceback.extract_tb(one.__traceback__)
+            for frame in traceback.extract_tb(cause.__traceback__)
             if _is_own(Path(frame.filename), folder)
         ]
         if own:

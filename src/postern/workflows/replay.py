@@ -65,11 +65,11 @@ class StepReplay:
 
     @contextmanager
     def once(self, name: str) -> Iterator[Once]:
-        found = self._recorded(name)
-        if found is not None:
-            if found.error is not None:
-                raise StepFailed(found.error)
-            yield Once(found.result or "null")
+        entry = self._recorded(name)
+        if entry is not None:
+            if entry.error is not None:
+                raise StepFailed(entry.error)
+            yield Once(entry.result or "null")
             return
         once, self.busy = Once(stand_in=self.stand_in), True
         began = time.monotonic()
@@ -86,14 +86,14 @@ class StepReplay:
         self._record(Recorded(name, result=once.result, seconds=took), awaited=once.awaited)
 
     def sleep(self, seconds: float) -> None:
-        found, latest = self._recorded("sleep"), self.now() + seconds
+        entry, latest = self._recorded("sleep"), self.now() + seconds
         # Later than that only a clock could have set it that was set back since.
-        wake_at = min(float(found.result or 0), latest) if found else latest
+        wake_at = min(float(entry.result or 0), latest) if entry else latest
         left = wake_at - self.now()
         wake_at_disk = wake_at if left > SHORTEST_LEAVE else None
-        if found is None or wake_at_disk is not None:  # for the first time, or taken up too early
-            asked = min(float(seconds), sys.float_info.max)  # JSON has no infinity
-            self._record(Recorded("sleep", result=repr(wake_at), seconds=asked), wake_at_disk)
+        if entry is None or wake_at_disk is not None:  # for the first time, or taken up too early
+            duration = min(float(seconds), sys.float_info.max)  # JSON has no infinity
+            self._record(Recorded("sleep", result=repr(wake_at), seconds=duration), wake_at_disk)
         if wake_at_disk is not None:
             self._let_go(Asleep())
         self.wait(max(0.0, left))
@@ -111,15 +111,15 @@ class StepReplay:
         position, self.position = self.position, self.position + 1
         if position >= len(self.recorded):
             return None
-        found = self.recorded[position]
-        if found.name != name:
+        entry = self.recorded[position]
+        if entry.name != name:
             self._let_go(
                 StepsChanged(
-                    f"the workflow has changed since this run began: its step {position + 1} was {found.name}"
+                    f"the workflow has changed since this run began: its step {position + 1} was {entry.name}"
                     f" and is {name} now. Replay the call to run it anew"
                 )
             )
-        return found
+        return entry
 
     def _record(self, step: Recorded, wake_at: float | None = None, awaited: bool = True) -> None:
         self.on_disk = self.record(self.position - 1, step, wake_at, awaited)

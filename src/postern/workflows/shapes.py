@@ -57,7 +57,7 @@ class JsonShape:
     @property
     def is_mapping(self) -> bool:
         """Its names are no names of fields."""
-        most = max((one.seen for one in self.members.values()), default=0)
+        most = max((member.seen for member in self.members.values()), default=0)
         return len(self.members) > MOST_KEYS or (len(self.members) > FEW_KEYS and most * 2 <= self.objects)
 
 
@@ -81,7 +81,7 @@ class Classes:
         """The names from ``typing`` that the definitions use."""
         without_texts = (re.sub(r'"(?:[^"\\]|\\.)*"', "", text) for text in self.definitions)
         used = {word for text in without_texts for word in _NAME.findall(text)}
-        return [one for one in TYPING if one in used or one == "TypedDict"]
+        return [name for name in TYPING if name in used or name == "TypedDict"]
 
     def type_of(self, shape: JsonShape, title: str) -> str:
         kinds = []
@@ -100,8 +100,8 @@ class Classes:
             return "dict[str, Any]"
         if shape.is_mapping:
             together = JsonShape()
-            for one in shape.members.values():
-                _merge(together, one)
+            for member in shape.members.values():
+                _merge(together, member)
             return f"dict[str, {self.type_of(together, title)}]"
         return self.define(title, self.fields_of(shape, title))
 
@@ -157,6 +157,6 @@ def quoted(text: str) -> str:
     return '"' + re.sub(r"[^ !#-\[\]-~]", _escaped, text) + '"'
 
 
-def _escaped(found: re.Match[str]) -> str:
-    char = found[0]
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
     return f"\\{char}" if char in '"\\' else char.encode("unicode_escape").decode()

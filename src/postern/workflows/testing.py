@@ -62,11 +62,11 @@ class Ran:
     @property
     def names(self) -> list[str]:
         """The names of the steps, in the order in which they were done."""
-        return [one.name for one in self.steps]
+        return [step.name for step in self.steps]
 
     def calls(self, name: str) -> list[StepCall]:
         """Each time that the step of this name was done."""
-        return [one for one in self.steps if one.name == name]
+        return [step for step in self.steps if step.name == name]
 
 
 def run(
@@ -113,10 +113,10 @@ def in_turn(*outcomes: Any) -> Any:
     def next_one(*_: Any, **__: Any) -> Any:
         if not left:
             raise AssertionError(f"the step was tried more often than in_turn has outcomes ({len(outcomes)})")
-        one = left.pop(0)
-        if is_exception(one):
-            raise one
-        return one
+        outcome = left.pop(0)
+        if is_exception(outcome):
+            raise outcome
+        return outcome
 
     return next_one
 
@@ -149,4 +149,4 @@ def load_event(file: str | PathLike[str]) -> Event:
 
 
 def _names(kinds: type[BaseException] | tuple[type[BaseException], ...]) -> str:
-    return " or ".join(one.__name__ for one in (kinds if isinstance(kinds, tuple) else (kinds,)))
+    return " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))

@@ -41,8 +41,8 @@ class ArrivingBytes:
         if (self._callers[body.caller] + size) * ONE_CALLER > self._free(size):
             body.turn_away()
         while body in self._bodies and self._webhooks[body.webhook_id] + size > self._free(size):
-            for one in self._first_to_go(body, size):
-                one.turn_away()
+            for other in self._first_to_go(body, size):
+                other.turn_away()
         if body not in self._bodies:
             return False
         self._grow(body, size)
@@ -66,21 +66,21 @@ class ArrivingBytes:
     def _first_to_go(self, asking: Body, size: int) -> list[Body]:
         of_caller: defaultdict[str, deque[Body]] = defaultdict(deque)
         held = Counter({asking.caller: size})
-        for one in self._bodies:
-            if one.webhook_id == asking.webhook_id:
-                of_caller[one.caller].append(one)
-                held[one.caller] += one.size
+        for body in self._bodies:
+            if body.webhook_id == asking.webhook_id:
+                of_caller[body.caller].append(body)
+                held[body.caller] += body.size
         most_first = [(-held[caller], place, caller) for place, caller in enumerate(of_caller)]
         heapq.heapify(most_first)
         going: list[Body] = []
-        wanted = max(size, self._most // FREED_AT_ONCE)
-        while wanted > 0 and most_first:
+        to_free = max(size, self._most // FREED_AT_ONCE)
+        while to_free > 0 and most_first:
             has, place, caller = most_first[0]
-            one = of_caller[caller].popleft()
-            going.append(one)
-            wanted -= one.size
+            body = of_caller[caller].popleft()
+            going.append(body)
+            to_free -= body.size
             if of_caller[caller]:
-                heapq.heapreplace(most_first, (has + one.size, place, caller))
+                heapq.heapreplace(most_first, (has + body.size, place, caller))
             else:
                 heapq.heappop(most_first)
         return going

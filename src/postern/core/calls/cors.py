@@ -13,7 +13,7 @@ _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{0,1000}")
 def origin_problem(origin: str) -> str | None:
     if origin == "*" or _EXACT.fullmatch(origin.lower()) or _WILD.fullmatch(origin.lower()):
         return None
-    shown = "".join(one if one.isprintable() else "?" for one in origin[:60])
+    shown = "".join(character if character.isprintable() else "?" for character in origin[:60])
     return (
         f'"{shown}" is no origin: write an origin like https://shop.example.com, https://*.example.com or *; '
         "no path, no trailing slash"
@@ -62,8 +62,8 @@ class Cors:
 
     def preflight(self, call: Call) -> list[HeaderPair]:
         """The headers for a browser that asks before it sends."""
-        asked = call.first_header(b"access-control-request-headers") or b"content-type"
-        names = asked if _HEADER_NAMES.fullmatch(asked) else b"content-type"
+        requested = call.first_header(b"access-control-request-headers") or b"content-type"
+        names = requested if _HEADER_NAMES.fullmatch(requested) else b"content-type"
         return [
             *self.headers(call),
             (b"access-control-allow-methods", b"POST"),

@@ -28,8 +28,8 @@ def event_name(
             text = value.decode("utf-8", "replace") if value else ""
         else:
             body = payload()
-            found = walk_members(body.members, path) if body is not None else None
-            text = as_text(found) if found is not None else ""
+            member = walk_members(body.members, path) if body is not None else None
+            text = as_text(member) if member is not None else ""
         if text:
             return text
     return ""

@@ -140,7 +140,7 @@ def _every(here: msgspec.Raw | bytes, path: Path) -> list[bytes]:
     if not path:
         return [bytes(here)]
     if bytes(here).lstrip()[:1] == b"[" and isinstance(path[0], str) and not path[0].isdigit():
-        return [found for element in _ARRAY.decode(here) for found in _every(element, path)]
+        return [value for element in _ARRAY.decode(here) for value in _every(element, path)]
     return _every(_into(here, path[0]), path[1:])
 
 

@@ -41,7 +41,7 @@ class Differences(Struct):
         self.count += 1
         if self.has_room:
             kind: DifferenceKind = "added" if before is None else "removed" if after is None else "changed"
-            was, now = (None if one is None else _short(one) for one in (before, after))
+            was, now = (None if text is None else _short(text) for text in (before, after))
             self.items.append(Difference(_short(place), kind, was, now))
 
     @property
@@ -51,11 +51,11 @@ class Differences(Struct):
 
 def pairs(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> Differences:
     """Compares by name. The values of a name that came more than once are compared together, in their order."""
-    found, was, now = Differences(), _by_name(before), _by_name(after)
+    differences, was, now = Differences(), _by_name(before), _by_name(after)
     for name in dict.fromkeys([*was, *now]):
         if was.get(name) != now.get(name):
-            found.add(name, was.get(name), now.get(name))
-    return found
+            differences.add(name, was.get(name), now.get(name))
+    return differences
 
 
 def _by_name(given: list[tuple[str, str]]) -> dict[str, str]:
@@ -76,32 +76,32 @@ def read(text: bytes) -> Any:
 
 def documents(before: Any, after: Any) -> Differences:
     """Compares by path, written as in a field mapping. The order of an object's keys does not count, that of a list does."""
-    found = Differences()
-    _walk((), before, after, found)
-    return found
+    differences = Differences()
+    _walk((), before, after, differences)
+    return differences
 
 
 _NOTHING = object()
 """Stands for a value that one of the two does not have."""
 
 
-def _walk(way: Path, before: Any, after: Any, found: Differences) -> None:
+def _walk(way: Path, before: Any, after: Any, differences: Differences) -> None:
     if len(way) < DEEPEST and isinstance(before, dict) and isinstance(after, dict):
         for name in dict.fromkeys([*before, *after]):
-            _walk((*way, name), before.get(name, _NOTHING), after.get(name, _NOTHING), found)
+            _walk((*way, name), before.get(name, _NOTHING), after.get(name, _NOTHING), differences)
     elif len(way) < DEEPEST and isinstance(before, list) and isinstance(after, list):
         for place, (was, now) in enumerate(zip_longest(before, after, fillvalue=_NOTHING)):
-            _walk((*way, place), was, now, found)
+            _walk((*way, place), was, now, differences)
     elif type(before) is not type(after) or before != after:
-        _add(way, before, after, found)
+        _add(way, before, after, differences)
 
 
-def _add(way: Path, before: Any, after: Any, found: Differences) -> None:
-    if not found.has_room:
-        found.count += 1  # its path is not put together: a key may be a million characters long
+def _add(way: Path, before: Any, after: Any, differences: Differences) -> None:
+    if not differences.has_room:
+        differences.count += 1  # its path is not put together: a key may be a million characters long
         return
-    was, now = (None if one is _NOTHING else _text(one) for one in (before, after))
-    found.add(reduce(extended, way, "") or "(all of it)", was, now)
+    was, now = (None if value is _NOTHING else _text(value) for value in (before, after))
+    differences.add(reduce(extended, way, "") or "(all of it)", was, now)
 
 
 def _text(value: Any) -> str:
@@ -110,7 +110,7 @@ def _text(value: Any) -> str:
         case Number():
             return str(value)
         case dict():
-            return "{" + ", ".join(f"{_text(name)}: {_text(one)}" for name, one in value.items()) + "}"
+            return "{" + ", ".join(f"{_text(name)}: {_text(member)}" for name, member in value.items()) + "}"
         case list():
             return "[" + ", ".join(map(_text, value)) + "]"
         case _:
@@ -129,15 +129,15 @@ def lines(before: str, after: str) -> Differences | None:
     was, now = was[start : len(was) - end], now[start : len(now) - end]
     if max(len(was), len(now)) > MOST_LINES:
         return None
-    found = Differences()
+    differences = Differences()
     for kind, a, b, c, d in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
         for step in range(max(b - a, d - c)):
             old = was[a + step] if a + step < b else None
             new = now[c + step] if c + step < d else None
-            found.add(f"line {start + 1 + (a + step if old is not None else c + step)}", old, new)
-    return found
+            differences.add(f"line {start + 1 + (a + step if old is not None else c + step)}", old, new)
+    return differences
 
 
 def _short(text: str) -> str:

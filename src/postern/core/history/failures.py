@@ -32,4 +32,6 @@ def groups_of(failed: Iterable[tuple[str, str, float]]) -> list[FailureGroup]:
         group.count += 1
         group.since = at
         group.webhook_ids[webhook_id] = None
-    return sorted((one for one in groups.values() if one.count > 1), key=lambda one: -one.count)
+    return sorted(
+        (failure for failure in groups.values() if failure.count > 1), key=lambda failure: -failure.count
+    )

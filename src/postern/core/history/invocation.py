@@ -41,14 +41,14 @@ StatusFilter = Literal["delivered", "waiting", Status]
 STATUSES: tuple[StatusFilter, ...] = get_args(StatusFilter)
 
 
-def statuses_of(wanted: StatusFilter) -> tuple[Status, ...]:
-    match wanted:
+def statuses_of(status: StatusFilter) -> tuple[Status, ...]:
+    match status:
         case "delivered":
             return ("started", "responded", "completed")
         case "waiting":
             return ("accepted", "held")
         case _:
-            return (wanted,)
+            return (status,)
 
 
 class Invocation(msgspec.Struct):

@@ -16,11 +16,11 @@ class ContentPart(Struct, frozen=True):
     value: str | None
     begins: bool = False
 
-    def is_met_by(self, found: str) -> bool:
+    def is_met_by(self, text: str) -> bool:
         if self.value is None:
             return True
-        found, value = found.lower(), self.value.lower()
-        return found.startswith(value) if self.begins else found == value
+        text, value = text.lower(), self.value.lower()
+        return text.startswith(value) if self.begins else text == value
 
     @property
     def is_mapped(self) -> bool:
@@ -35,14 +35,14 @@ def part_of(text: str) -> ContentPart:
     return ContentPart(name, value.removesuffix("*"), value.endswith("*"))
 
 
-def looks_into_calls(wanted: HistoryFilter) -> bool:
+def looks_into_calls(criteria: HistoryFilter) -> bool:
     """Whether no index helps, so that the calls themselves have to be read."""
-    return bool(wanted.search or wanted.header or path_of(wanted))
+    return bool(criteria.search or criteria.header or path_of(criteria))
 
 
-def path_of(wanted: HistoryFilter) -> ContentPart | None:
+def path_of(criteria: HistoryFilter) -> ContentPart | None:
     """The value of the payload that is asked for, unless it is one of the four mapped ones."""
-    part = part_of(wanted.field) if wanted.field else None
+    part = part_of(criteria.field) if criteria.field else None
     return None if part is None or part.is_mapped else part
 
 
@@ -77,8 +77,8 @@ def is_in_payload(part: ContentPart, headers: bytes, body: bytes) -> bool:
     payload = payload_of(Content(headers, body))
     if payload is None:
         return False
-    found = walk_members(payload.members, parse_path(part.name))
-    return found is not None and part.is_met_by(as_text(found))
+    member = walk_members(payload.members, parse_path(part.name))
+    return member is not None and part.is_met_by(as_text(member))
 
 
 def _may_be_in(part: ContentPart, headers: bytes, body: bytes) -> bool:

@@ -40,25 +40,25 @@ def rejected_to_delete(oldest_first: list[Rejected], room: int) -> list[Rejected
     reasons. A share that one does not need goes to the others; a caller with too many loses its oldest."""
     of_caller: Counter[str] = Counter()
     of_reason: dict[str, Counter[str]] = {}
-    for one in oldest_first:
-        caller = limit_key(one.address)
-        of_caller[caller] += one.size
-        of_reason.setdefault(caller, Counter())[one.code] += one.size
+    for call in oldest_first:
+        caller = limit_key(call.address)
+        of_caller[caller] += call.size
+        of_reason.setdefault(caller, Counter())[call.code] += call.size
     share = _equal_share(of_caller, room)
     shares = {caller: _equal_share(reasons, share) for caller, reasons in of_reason.items()}
     beyond = []
-    for one in oldest_first:
-        caller = limit_key(one.address)
-        if of_reason[caller][one.code] > shares[caller]:
-            of_reason[caller][one.code] -= one.size
-            beyond.append(one)
+    for call in oldest_first:
+        caller = limit_key(call.address)
+        if of_reason[caller][call.code] > shares[caller]:
+            of_reason[caller][call.code] -= call.size
+            beyond.append(call)
     return beyond
 
 
-def _equal_share(wanted: Mapping[str, int], room: float) -> float:
+def _equal_share(needs: Mapping[str, int], room: float) -> float:
     """The most that each may have so that there is room for all."""
-    for place, need in enumerate(sorted(wanted.values())):
-        share = room / (len(wanted) - place)
+    for place, need in enumerate(sorted(needs.values())):
+        share = room / (len(needs) - place)
         if need > share:
             return share
         room -= need

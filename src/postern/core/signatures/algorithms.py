@@ -54,7 +54,9 @@ ALGORITHM_KINDS: dict[Algorithm, AlgorithmKind] = {
     "certificate_sha1": AlgorithmKind("RSA, certificate, SHA-1 or SHA-256", *_RSA, by_certificate=True),
     "certificate_sha256": AlgorithmKind("RSA, certificate, SHA-256", *_RSA, by_certificate=True),
 }
-DIGESTS: dict[Algorithm, Digest] = {name: one.digest for name, one in ALGORITHM_KINDS.items() if one.digest}
+DIGESTS: dict[Algorithm, Digest] = {
+    name: kind.digest for name, kind in ALGORITHM_KINDS.items() if kind.digest
+}
 """The digests of the HMAC algorithms."""
 
 

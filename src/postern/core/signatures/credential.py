@@ -165,17 +165,17 @@ class TokenCredential(Credential):
         self._steps = {which: f"the {which} token was sent in {self._place}" for which in ("main", "second")}
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
-        found = self._find(call)
-        if isinstance(found, Unproven):
-            return found
-        if not found:
+        tokens = self._find(call)
+        if isinstance(tokens, Unproven):
+            return tokens
+        if not tokens:
             return _missing(f"no token was sent in {self._place}{self._elsewhere(call)}")
-        if len(found) > 1:
+        if len(tokens) > 1:
             # A proxy and the gateway might each look at another one of them.
-            return _mismatch(f"{self._place} was sent {len(found)} times; it must be sent once")
-        matched = self._match(found[0])
+            return _mismatch(f"{self._place} was sent {len(tokens)} times; it must be sent once")
+        matched = self._match(tokens[0])
         if not matched:
-            return _mismatch(f"the token in {self._place} is not the right one{self._nearly(found[0])}")
+            return _mismatch(f"the token in {self._place} is not the right one{self._nearly(tokens[0])}")
         body = self.body_without_token(call)
         if body is not call.body:
             call = call.but(body=body)
@@ -188,17 +188,17 @@ class TokenCredential(Credential):
         return known[1]
 
     def presented(self, call: Call) -> bytes:
-        found = self._authorization(call, b"basic") if self.placement == "basic" else self._find(call)
-        if isinstance(found, Unproven) or len(found) > 1:
+        tokens = self._authorization(call, b"basic") if self.placement == "basic" else self._find(call)
+        if isinstance(tokens, Unproven) or len(tokens) > 1:
             return b""
-        if found:
-            return _shown_in(self._place, found[0])
+        if tokens:
+            return _shown_in(self._place, tokens[0])
         return next((_shown_in(place, value) for _, place, value in self._right_elsewhere(call)), b"")
 
     @property
     def proofs(self) -> dict[Matched, bytes]:
         """Says that the main or the second token is in the right place."""
-        shown = [b64encode(self._username + b":" + one) for one in self.secrets]
+        shown = [b64encode(self._username + b":" + secret) for secret in self.secrets]
         values = shown if self.placement == "basic" else self.secrets
         names: tuple[Matched, ...] = ("main", "second")
         return {name: _shown_in(self._place, value) for name, value in zip(names, values, strict=False)}
@@ -233,10 +233,10 @@ class TokenCredential(Credential):
 
     def _elsewhere(self, call: Call) -> str:
         """Says where else the call carries the right token, for the webhook's owner. The caller hears none of it."""
-        found = (
+        hints = (
             f"; the {which} token was sent in {place}" for which, place, _ in self._right_elsewhere(call)
         )
-        return next(found, "")
+        return next(hints, "")
 
     def _right_elsewhere(self, call: Call) -> Iterator[tuple[Matched, str, bytes]]:
         for place, value in islice(_places(call), _MOST_PLACES):
@@ -270,23 +270,23 @@ class TokenCredential(Credential):
         """If the path leads through an array, every element must carry the token."""
         if call.header(b"content-encoding"):
             return _missing("a token in the body cannot be looked for in a compressed one")
-        found = {
+        tokens = {
             as_text(text).encode("utf-8", "replace") if text[:1] == b'"' else b""
             for text in walk_every(call.body, self._path)
         }
-        if len(found) > 1:
+        if len(tokens) > 1:
             return _mismatch(f"{self._place} is not the same in every element")
-        return list(found)
+        return list(tokens)
 
     @staticmethod
     def _authorization(call: Call, scheme: bytes) -> list[bytes]:
         """Returns what follows the scheme's name, in upper or lower case, in each Authorization header."""
-        found = []
+        credentials = []
         for value in call.header(b"authorization"):
             name, _, rest = value.strip().partition(b" ")
             if name.lower() == scheme and rest.strip():
-                found.append(rest.strip())
-        return found
+                credentials.append(rest.strip())
+        return credentials
 
 
 def _shown_in(place: str, value: bytes) -> bytes:

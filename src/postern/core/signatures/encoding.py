@@ -66,10 +66,10 @@ def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Decode:
         if len(text) > longest:
             return None
         try:
-            found = binascii.a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)
+            decoded = binascii.a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)
         except (binascii.Error, ValueError):
             return None
-        return found if len(found) in sizes else None
+        return decoded if len(decoded) in sizes else None
 
     def url_safe(text: bytes) -> bytes | None:
         return None if b"+" in text or b"/" in text else base_64(text.translate(_URL_SAFE))
@@ -107,8 +107,8 @@ def within(form: str, decode: Decode) -> Decode:
             return None
         inner = text[len(head) : len(text) - len(after)]
         if star:
-            _, found, inner = inner.partition(tail)
-            if not found:
+            _, divider, inner = inner.partition(tail)
+            if not divider:
                 return None
         return decode(inner)
 

@@ -154,8 +154,8 @@ def wants_empty_answers(kind: HandshakeKind) -> bool:
 
 def _text(call: Call, word: bytes, *path: str) -> bytes | None:
     """Returns the text at this path if the call has the word. Calls without it are not parsed."""
-    found = _value(call, word, *path) or b""
-    return as_text(found).encode("utf-8", "replace") if found[:1] == b'"' else None
+    value = _value(call, word, *path) or b""
+    return as_text(value).encode("utf-8", "replace") if value[:1] == b'"' else None
 
 
 def _value(call: Call, word: bytes, *path: str) -> bytes | None:
@@ -163,8 +163,8 @@ def _value(call: Call, word: bytes, *path: str) -> bytes | None:
     return walk(call.body, path) if is_probe else None
 
 
-def _parameters(call: Call, wanted: bytes) -> list[bytes]:
-    return [value for name, value in call.query_pairs if name == wanted]
+def _parameters(call: Call, parameter: bytes) -> list[bytes]:
+    return [value for name, value in call.query_pairs if name == parameter]
 
 
 def _unusual(what: str) -> Unproven:

@@ -58,9 +58,9 @@ class Reader(msgspec.Struct, frozen=True):
 _REF_SCHEMA: Document = {"type": "string", "examples": ["header:X-Signature"]}
 
 
-def _list_of(most: int, one: Document) -> Document:
+def _list_of(most: int, item: Document) -> Document:
     """A list, for which one text may stand alone."""
-    return {"anyOf": [{"type": "array", "items": one, "maxItems": most}, one]}
+    return {"anyOf": [{"type": "array", "items": item, "maxItems": most}, item]}
 
 
 def _refs(*kinds: str, needed: bool = False) -> Reader:
@@ -166,10 +166,10 @@ def _texts(value: Any) -> tuple[str, ...]:
     if (
         not isinstance(value, (list, tuple))
         or len(value) > _MOST_TEXTS
-        or not all(isinstance(one, str) for one in value)
+        or not all(isinstance(text, str) for text in value)
     ):
         raise _Wrong(f"a text or a list of at most {_MOST_TEXTS}")
-    return tuple(one.strip()[:LONGEST_ADDRESS] for one in value if one.strip())
+    return tuple(text.strip()[:LONGEST_ADDRESS] for text in value if text.strip())
 
 
 def _seconds(value: Any) -> int:
@@ -367,7 +367,7 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
     has_key_set = algorithm in ("jwt_rs256", "jwt_es256")
     items = [text for text in (*scheme.timestamp, *scheme.delivery_id) if text.startswith("item:")]
     by_place = scheme.item_separator and all(text.removeprefix("item:").isdecimal() for text in items)
-    kinds = {one.kind for one in parse_template(scheme.signed_content)}
+    kinds = {piece.kind for piece in parse_template(scheme.signed_content)}
     of_certificates = (scheme.certificate_from, scheme.certificate_addresses, scheme.certificate_names)
     rows = (
         (

@@ -172,14 +172,14 @@ class SignatureCredential(Credential):
 
     def _mismatch(self, reading: Reading, fetched: bytes) -> Unproven:
         trouble = self._main.trouble(reading.content, reading.candidates, fetched)
-        wanted = self.scheme.keys_from if trouble == UNKNOWN_KEY else ""
+        key_source = self.scheme.keys_from if trouble == UNKNOWN_KEY else ""
         why = (
             f"proves nothing: {trouble}"
             if trouble
             else f"was made with another {self._main.noun} or over other bytes"
         )
         detail = f"the {self._main.signature_noun} in {self._place} {why}"
-        return Unproven("signature_mismatch", detail, wanted)
+        return Unproven("signature_mismatch", detail, key_source)
 
     def content_of(self, which: Matched, reading: Reading, call: Call) -> bytes:
         """Returns the signed bytes. They differ by the secret where that is a part of them."""
@@ -208,7 +208,7 @@ class SignatureCredential(Credential):
             if text is not None:
                 timestamp = text
                 signed_at = parse_timestamp(text, self.scheme.timestamp_format)
-                moves = signed_at is None and any(one in text for one in self.content.time_borders)
+                moves = signed_at is None and any(border in text for border in self.content.time_borders)
                 if moves or (signed_at is None and self.tolerance):
                     return Unproven(
                         "timestamp_malformed",
@@ -228,15 +228,15 @@ class SignatureCredential(Credential):
         return Reading(candidates, content, timestamp, signed_at, delivery_id, id_signed)
 
     def _values(self, call: Call) -> SignatureValues | Unproven:
-        found = [value for find in self._signature for value in find(call) if value]
-        if not found:
+        signatures = [value for find in self._signature for value in find(call) if value]
+        if not signatures:
             return Unproven("signature_missing", f"no signature was sent in {self._place}")
-        values = self._main.values(found)
+        values = self._main.values(signatures)
         if isinstance(values, str):
             return Unproven("signature_malformed", f"what was sent in {self._place} {values}")
         if values is None:
             values = SignatureValues()
-            for value in found:
+            for value in signatures:
                 self._take_items(value, values)
         if len(values.candidates) > self._main.most:
             return Unproven(
@@ -277,16 +277,16 @@ class SignatureCredential(Credential):
 
     def _timestamp_text(self, call: Call, values: SignatureValues) -> bytes | Unproven | None:
         for place in self._timestamp:
-            found = _at(place, call, values)
-            if not found:
+            texts = _at(place, call, values)
+            if not texts:
                 continue
-            if len(found) > 1:
+            if len(texts) > 1:
                 # One of them may be what was signed and another what is judged.
                 return Unproven(
                     "timestamp_malformed",
-                    f"the timestamp in {in_words(place.ref)} was sent {len(found)} times; it must be sent once",
+                    f"the timestamp in {in_words(place.ref)} was sent {len(texts)} times; it must be sent once",
                 )
-            return found[0]
+            return texts[0]
         if self._needs_timestamp or "timestamp" in self.content.kinds:
             return Unproven(
                 "timestamp_missing", f"no timestamp was sent in {in_words(*self.scheme.timestamp)}"
@@ -295,9 +295,9 @@ class SignatureCredential(Credential):
 
     def _delivery_id(self, call: Call, values: SignatureValues) -> tuple[bytes | None, bool, int]:
         for place in self._id:
-            found = _at(place, call, values)
-            if found:
-                return found[0], place.signed, len(found)
+            ids = _at(place, call, values)
+            if ids:
+                return ids[0], place.signed, len(ids)
         return None, False, 0
 
     def _is_signed(self, ref: Ref) -> bool:
@@ -338,8 +338,8 @@ def _at(place: _Located, call: Call, values: SignatureValues) -> list[bytes]:
     if place.ref.kind != "item":
         return [value for value in place.find(call) if value]
     name = place.ref.name.encode()
-    found = values.items.get(name, [])
-    return found if name in values.repeated else list(dict.fromkeys(found))
+    sent = values.items.get(name, [])
+    return sent if name in values.repeated else list(dict.fromkeys(sent))
 
 
 def _key_of(scheme: SignatureScheme, secret: bytes, url: Callable[[Call], bytes], has_age: bool) -> Key:

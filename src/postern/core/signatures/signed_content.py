@@ -200,9 +200,9 @@ class SignedContent:
         if self.tokens[number].kind == "fieldline":
             yield b"\n", True
             return
-        for beside, there in ((number - 1, number - 2 >= 0), (number + 1, number + 2 < len(self.tokens))):
-            if there and self.tokens[beside].kind == "literal":
-                yield self.tokens[beside].text.encode(), beside > number
+        for neighbour, there in ((number - 1, number - 2 >= 0), (number + 1, number + 2 < len(self.tokens))):
+            if there and self.tokens[neighbour].kind == "literal":
+                yield self.tokens[neighbour].text.encode(), neighbour > number
 
     def url(self, call: Call) -> bytes:
         """The URL as the sender knows it.
@@ -276,11 +276,11 @@ def _field(call: Call, ref: Ref, with_name: bool = False) -> bytes | Missing:
     payload = read_object(call, ANYTHING)
     if isinstance(payload, UnreadableContent):
         return Missing(f"the body, whose fields are signed, cannot be read: {payload.detail}")
-    found = in_body(call, ref.path)
+    values = in_body(call, ref.path)
     if with_name:
-        return b"".join(b"%b\n%b\n" % (ref.name.encode(), value) for value in found)
+        return b"".join(b"%b\n%b\n" % (ref.name.encode(), value) for value in values)
     # Senders leave out what is empty and still sign it as an empty text (Adyen's originalReference).
-    return b"".join(found)
+    return b"".join(values)
 
 
 def _joined(call: Call, ref: Ref) -> bytes | Missing:

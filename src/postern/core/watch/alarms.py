@@ -186,8 +186,8 @@ def reasons_to_tell(incident: Incident) -> tuple[str, ...]:
     """The reasons that are each told once: a stranger's calls, which keep an incident open, must not hide what fails since. A few
     calls are not enough: a stranger could make some for each reason, before."""
     fewest = IN_A_ROW if ALARMS[incident.kind].is_of_calls else 1
-    found = [reason for reason, count in incident.reasons.items() if count >= fewest]
-    return (*found, STOPPED) if incident.kind == "rejected" and incident.detail else tuple(found)
+    frequent = [reason for reason, count in incident.reasons.items() if count >= fewest]
+    return (*frequent, STOPPED) if incident.kind == "rejected" and incident.detail else tuple(frequent)
 
 
 def without(minutes: Minutes, ignored: Collection[str]) -> Minutes:

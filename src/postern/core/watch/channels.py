@@ -101,12 +101,15 @@ def read_channels(text: str) -> tuple[Channel, ...]:
         written = list(map(read_channel, text.split()))
     except ValueError:
         raise ValueError(ADDRESSES) from None
-    times = Counter(one.name for one in dict.fromkeys(written))
+    times = Counter(channel.name for channel in dict.fromkeys(written))
     return tuple(
         replace(
-            one, place=f" (address {written.index(one) + 1} of POSTERN_TELL)" if times[one.name] > 1 else ""
+            channel,
+            place=f" (address {written.index(channel) + 1} of POSTERN_TELL)"
+            if times[channel.name] > 1
+            else "",
         )
-        for one in dict.fromkeys(written)
+        for channel in dict.fromkeys(written)
     )
 
 
@@ -117,7 +120,7 @@ def read_channel(text: str) -> Channel:
         recipients = text.removeprefix("mailto:").split(",")
         if not all(map(_is_mailbox, recipients)):
             raise ValueError
-        hosts = dict.fromkeys(one.rpartition("@")[2] for one in recipients)
+        hosts = dict.fromkeys(recipient.rpartition("@")[2] for recipient in recipients)
         return Channel("mailto", ", ".join(hosts), ", ".join(recipients))
     url, _, after = rest.partition("#")
     parts = urlsplit(url)

@@ -86,12 +86,12 @@ class Rhythm(Struct, frozen=True):
     def rings(self, calls: Sequence[int], until: int) -> list[int]:
         """The minutes at which it would have opened an incident, one for each silence. ``calls``: minutes with a call, in order."""
         shortest = min(row.quiet for row in self.rows)
-        found: list[int] = []
+        minutes: list[int] = []
         for call, end in pairwise((*calls, until)):
             if end - call > shortest:
-                due = self.deadline(call, len(found) - bisect_left(found, call - REMEMBERED))
-                found += [due] if due < end else []
-        return found
+                due = self.deadline(call, len(minutes) - bisect_left(minutes, call - REMEMBERED))
+                minutes += [due] if due < end else []
+        return minutes
 
 
 def rhythm_of(rows: Sequence[str], time_zone: str, quiet_days: Collection[date] = frozenset()) -> Rhythm:
@@ -109,26 +109,26 @@ def row_of(text: str) -> Row:
 
 def _days_of(text: str) -> frozenset[int]:
     """``Mon-Fri,Sun``. Raises ``ValueError``."""
-    found: set[int] = set()
+    days: set[int] = set()
     short = [name[:3] for name in _WEEKDAYS]
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
         if first not in short or (last or first) not in short:
             raise ValueError("days, like Mon-Fri or Sat,Sun")
         count = (short.index(last or first) - short.index(first)) % 7
-        found |= {(short.index(first) + more) % 7 for more in range(count + 1)}
-    return frozenset(found)
+        days |= {(short.index(first) + more) % 7 for more in range(count + 1)}
+    return frozenset(days)
 
 
 def _hours_of(text: str) -> frozenset[int]:
     """``8-18``: from 8 to 18 h. Raises ``ValueError``."""
-    found: set[int] = set()
+    hours: set[int] = set()
     for part in text.split(","):
         first, _, end = part.strip().partition("-")
         if not (first.isdecimal() and end.isdecimal() and int(first) < int(end) <= 24):
             raise ValueError("hours, like 8-18 or 0-6,22-24")
-        found |= set(range(int(first), int(end)))
-    return frozenset(found)
+        hours |= set(range(int(first), int(end)))
+    return frozenset(hours)
 
 
 def _in_days(days: Collection[int]) -> str:
@@ -249,7 +249,7 @@ def _weights(
     for place, start in enumerate(hours):
         if start.date() in days:
             counts[start.hour].append(of_hour.get(place, 0))
-    mean = {hour: sum(found) / len(found) for hour, found in counts.items()}
+    mean = {hour: sum(per_day) / len(per_day) for hour, per_day in counts.items()}
     most = max(mean.values())
     rows: dict[int, list[int]] = defaultdict(list)
     for hour, usual in mean.items():
@@ -259,7 +259,7 @@ def _weights(
             rows[min(int(math.log(most / usual, LEVEL) + 1e-9), levels - 1)].append(hour)
     weekdays = {day.weekday() for day in days}
     return {
-        (weekday, hour): sum(mean[one] for one in row) / len(row)
+        (weekday, hour): sum(mean[row_hour] for row_hour in row) / len(row)
         for row in rows.values()
         for hour in row
         for weekday in weekdays
@@ -276,14 +276,14 @@ def _allowed(calls: Sequence[int], first: int, loads: Sequence[float]) -> float:
         return before[hour] + loads[hour] * rest / HOUR
 
     gaps = sorted(until(later) - until(call) for call, later in pairwise(calls))
-    found = []
+    limits = []
     for part in TAILS:
         tail = gaps[int(len(gaps) * (1 - part)) :]
         over = sum(tail) / len(tail) - tail[0]
         if len(tail) < FEW:
             over = max(over, sum(gaps) / len(gaps))
-        found.append(tail[0] + over * math.log(len(tail) * RARELY) * DRIFT)
-    return max(_without_outlier(gaps), min(found))
+        limits.append(tail[0] + over * math.log(len(tail) * RARELY) * DRIFT)
+    return max(_without_outlier(gaps), min(limits))
 
 
 def _without_outlier(gaps: list[float]) -> float:

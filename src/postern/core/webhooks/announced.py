@@ -39,11 +39,11 @@ def announced(secrets: Mapping[str, StoredSecret]) -> Announced:
 
 def with_another(before: Announced, another: Announcement) -> Announced:
     """Five from one address leave room for a sender elsewhere, and no later one replaces the only one of its network."""
-    if any(one.secret == another.secret for one in before.kept):
+    if any(earlier.secret == another.secret for earlier in before.kept):
         return before
     if len(before.kept) < MOST_ANNOUNCED:
         return Announced([*before.kept, another], before.not_kept)
-    networks = [limit_key(one.address) for one in before.kept]
+    networks = [limit_key(earlier.address) for earlier in before.kept]
     crowded, count = Counter(networks).most_common(1)[0]
     kept = before.kept
     if count > 1 and limit_key(another.address) not in networks:

@@ -40,8 +40,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 def without(problem: ProblemOf) -> Callable[[str], str]:
     def check(value: str) -> str:
-        if found := problem(value):
-            raise ValueError(found)
+        if message := problem(value):
+            raise ValueError(message)
         return value
 
     return check
@@ -49,7 +49,7 @@ def without(problem: ProblemOf) -> Callable[[str], str]:
 
 def each_without(problem: ProblemOf) -> Callable[[list[str]], list[str]]:
     def check(values: list[str]) -> list[str]:
-        wrong = {str(place): found for place, value in enumerate(values) if (found := problem(value))}
+        wrong = {str(place): message for place, value in enumerate(values) if (message := problem(value))}
         if wrong:
             raise FieldsRefused(wrong)
         return values
@@ -111,28 +111,28 @@ def duplicate_key(key: str) -> str | None:
 
 
 def tags(written: list[str]) -> list[str]:
-    found = distinct(each_without(tag_problem)(written))
-    if len(found) > MOST_TAGS:
+    distinct_tags = distinct(each_without(tag_problem)(written))
+    if len(distinct_tags) > MOST_TAGS:
         raise ValueError(f"a webhook has at most {MOST_TAGS} tags")
-    return found
+    return distinct_tags
 
 
 origins = each_without(origin_problem)
 
 
 def rhythm_rows(written: list[str]) -> list[str]:
-    found: list[str] = []
+    rows: list[str] = []
     wrong: dict[str, str] = {}
-    for place, one in enumerate(written):
+    for place, text in enumerate(written):
         try:
-            found.append(str(row_of(one)))
+            rows.append(str(row_of(text)))
         except ValueError as error:
             wrong[str(place)] = str(error)
     if wrong:
         raise FieldsRefused(wrong)
-    if not found:
+    if not rows:
         raise ValueError("write at least one row, like Mon-Fri 8-18: 90")
-    return found
+    return rows
 
 
 def ranges(written: list[str]) -> list[str]:

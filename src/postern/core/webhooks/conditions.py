@@ -45,7 +45,7 @@ class RowValues:
 
     def __init__(self, values: Sequence[str]) -> None:
         self.texts = tuple(values)
-        self._numbers = [number for one in values if (number := number_of(one)) is not None]
+        self._numbers = [number for value in values if (number := number_of(value)) is not None]
 
     def equal(self) -> Judge:
         known, numbers = frozenset(self.texts), self._numbers
@@ -81,7 +81,7 @@ COMPARISONS: dict[Operator, Comparison] = {
         lambda values: _opposite(values.equal()), "which is one of", holds_for_nothing=True
     ),
     "contains": Comparison(
-        lambda values: lambda text: any(one in text for one in values.texts), "which contains none of"
+        lambda values: lambda text: any(value in text for value in values.texts), "which contains none of"
     ),
     "beginsWith": Comparison(
         lambda values: lambda text: text.startswith(values.texts), "which begins with none of"
@@ -93,7 +93,7 @@ COMPARISONS: dict[Operator, Comparison] = {
         lambda values: lambda text: False, "where nothing may be", "nothing", holds_for_nothing=True
     ),
 }
-ON_NOTHING = " and ".join(name for name, one in COMPARISONS.items() if one.holds_for_nothing)
+ON_NOTHING = " and ".join(name for name, comparison in COMPARISONS.items() if comparison.holds_for_nothing)
 
 
 def number_of(text: str) -> Decimal | None:
@@ -111,7 +111,7 @@ def place_checked(of: str) -> str:
     first, *rest = name.split(EVERY)
     if len(rest) > MOST_STARS:
         raise ValueError(f"{EVERY} may stand {MOST_STARS} times in a path")
-    for part in (first, *(one.removeprefix(".") for one in rest if one)):
+    for part in (first, *(piece.removeprefix(".") for piece in rest if piece)):
         if problem := path_problem(part):
             raise ValueError(problem)
     return of
@@ -144,18 +144,18 @@ class CompiledRow:
         self.place, self._find = _finder(of, mask, event)
         self._comparison, self._values = COMPARISONS[operator], tuple(values)
         if ignore_case:
-            folded = self._comparison.judge(RowValues([one.casefold() for one in values]))
+            folded = self._comparison.judge(RowValues([value.casefold() for value in values]))
             self._holds: Judge = lambda text: folded(text.casefold())
         else:
             self._holds = self._comparison.judge(RowValues(values))
 
     def problem(self, call: Call, payload: Payload) -> str:
         """Why it does not hold, or an empty text. Where its path stands for several values, one that holds is enough."""
-        found = self._find(call, payload)
-        if type(found) is bytes or type(found) is str:  # nearly always; isinstance takes longer
-            text = as_text(found) if isinstance(found, bytes) else found
-            return "" if self._holds(text) else self._why_none([found])
-        values = found if isinstance(found, list) else [None]
+        at_place = self._find(call, payload)
+        if type(at_place) is bytes or type(at_place) is str:  # nearly always; isinstance takes longer
+            text = as_text(at_place) if isinstance(at_place, bytes) else at_place
+            return "" if self._holds(text) else self._why_none([at_place])
+        values = at_place if isinstance(at_place, list) else [None]
         if self._comparison.holds_for_nothing and None in values:
             return ""
         there = [value for value in values if value is not None]
@@ -218,19 +218,19 @@ def _finder(of: str, mask: Mask, event: tuple[str, ...]) -> tuple[str, ReadPlace
     first, *rest = (parse_path(part.removeprefix(".")) if part else () for part in name.split(EVERY))
 
     def several(call: Call, payload: Payload) -> list[PlaceValue]:
-        found = walk_members(payload.members, first)
-        return list(islice(_every(found, rest), MOST_ELEMENTS))
+        member = walk_members(payload.members, first)
+        return list(islice(_every(member, rest), MOST_ELEMENTS))
 
     return name, several
 
 
-def _every(found: bytes | None, rest: Sequence[Path]) -> Iterator[bytes | None]:
+def _every(value: bytes | None, rest: Sequence[Path]) -> Iterator[bytes | None]:
     """The values behind each element of an array; None where there is nothing, so that an empty array is one nothing."""
     if not rest:
-        yield None if found == b"null" else found
+        yield None if value == b"null" else value
         return
     try:
-        elements = elements_of(found) if found is not None else []
+        elements = elements_of(value) if value is not None else []
     except msgspec.DecodeError:
         elements = []
     if not elements:

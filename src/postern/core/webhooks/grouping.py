@@ -20,10 +20,10 @@ def tag_problem(tag: str) -> str | None:
 
 def distinct(tags: Iterable[str]) -> list[str]:
     """Each tag once, as it was first written. Tags that differ only in capitals are one."""
-    found: dict[str, str] = {}
+    written: dict[str, str] = {}
     for tag in tags:
-        found.setdefault(tag.strip().casefold(), tag.strip())
-    return list(found.values())
+        written.setdefault(tag.strip().casefold(), tag.strip())
+    return list(written.values())
 
 
 def folder_of(written: str) -> str | None:
@@ -41,6 +41,6 @@ def folder_of(written: str) -> str | None:
     return folder
 
 
-def is_inside(folder: str | None, wanted: str) -> bool:
-    here, there = (folder or "").casefold(), wanted.casefold()
+def is_inside(folder: str | None, parent: str) -> bool:
+    here, there = (folder or "").casefold(), parent.casefold()
     return here == there or here.startswith(there + "/")

@@ -124,49 +124,55 @@ def sender_of(settings: WebhookSettings) -> str:
 
 
 def matching(
-    all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Lately = NOTHING_KNOWN
+    all_of_them: Iterable[Listed], criteria: WebhookFilter, lately: Lately = NOTHING_KNOWN
 ) -> list[Listed]:
-    found = list(all_of_them)
-    if wanted.sender == SCHEDULE:
-        found = [one for one in found if one.fetches]
-    elif wanted.sender:
-        found = [one for one in found if one.sender == wanted.sender]
-    if wanted.folder == NO_FOLDER:
-        found = [one for one in found if one.folder is None]
-    elif wanted.folder:
-        found = [
-            one
-            for one in found
-            if is_inside(one.folder, wanted.folder)
-            and (not wanted.alone or one.folded_folder == wanted.folder.casefold())
+    webhooks = list(all_of_them)
+    if criteria.sender == SCHEDULE:
+        webhooks = [webhook for webhook in webhooks if webhook.fetches]
+    elif criteria.sender:
+        webhooks = [webhook for webhook in webhooks if webhook.sender == criteria.sender]
+    if criteria.folder == NO_FOLDER:
+        webhooks = [webhook for webhook in webhooks if webhook.folder is None]
+    elif criteria.folder:
+        webhooks = [
+            webhook
+            for webhook in webhooks
+            if is_inside(webhook.folder, criteria.folder)
+            and (not criteria.alone or webhook.folded_folder == criteria.folder.casefold())
         ]
-    if wanted.tag:
-        tag = wanted.tag.casefold()
-        found = [one for one in found if tag in one.folded_tags]
-    if "*" in wanted.search:
-        pattern = wanted.search.casefold()
-        found = [one for one in found if _is_like(one.folded_name, pattern)]
-    elif wanted.search:
-        text, plain = wanted.search.casefold(), wanted.search
-        found = [
-            one for one in found if text in one.text or text == one.id.casefold() or plain in one.addresses
+    if criteria.tag:
+        tag = criteria.tag.casefold()
+        webhooks = [webhook for webhook in webhooks if tag in webhook.folded_tags]
+    if "*" in criteria.search:
+        pattern = criteria.search.casefold()
+        webhooks = [webhook for webhook in webhooks if _is_like(webhook.folded_name, pattern)]
+    elif criteria.search:
+        text, plain = criteria.search.casefold(), criteria.search
+        webhooks = [
+            webhook
+            for webhook in webhooks
+            if text in webhook.text or text == webhook.id.casefold() or plain in webhook.addresses
         ]
-    if wanted.not_called_since is not None:
-        found = [one for one in found if lately.last_calls.get(one.id, 0.0) < wanted.not_called_since]
-    match wanted.state:
+    if criteria.not_called_since is not None:
+        webhooks = [
+            webhook
+            for webhook in webhooks
+            if lately.last_calls.get(webhook.id, 0.0) < criteria.not_called_since
+        ]
+    match criteria.state:
         case "enabled":
-            found = [one for one in found if one.enabled]
+            webhooks = [webhook for webhook in webhooks if webhook.enabled]
         case "disabled":
-            found = [one for one in found if not one.enabled]
+            webhooks = [webhook for webhook in webhooks if not webhook.enabled]
         case "held":
-            found = [one for one in found if one.held]
+            webhooks = [webhook for webhook in webhooks if webhook.held]
         case "failing":
-            found = [one for one in found if is_failing(one, lately)]
+            webhooks = [webhook for webhook in webhooks if is_failing(webhook, lately)]
         case "never_called":
-            found = [one for one in found if one.id not in lately.last_calls]
+            webhooks = [webhook for webhook in webhooks if webhook.id not in lately.last_calls]
         case None:
             pass
-    return found
+    return webhooks
 
 
 def _is_like(text: str, pattern: str) -> bool:
@@ -176,32 +182,32 @@ def _is_like(text: str, pattern: str) -> bool:
     if end < place or not (text.startswith(first) and text.endswith(last)):
         return False
     for part in between:
-        found = text.find(part, place, end)
-        if found < 0:
+        at = text.find(part, place, end)
+        if at < 0:
             return False
-        place = found + len(part)
+        place = at + len(part)
     return True
 
 
-def is_failing(one: Listed, lately: Lately) -> bool:
-    return not one.served or one.id in lately.incidents
+def is_failing(webhook: Listed, lately: Lately) -> bool:
+    return not webhook.served or webhook.id in lately.incidents
 
 
 def in_order(
-    found: list[Listed], sort: Sort, lately: Lately = NOTHING_KNOWN, reverse: bool = False
+    webhooks: list[Listed], sort: Sort, lately: Lately = NOTHING_KNOWN, reverse: bool = False
 ) -> list[Listed]:
     """Equal webhooks stand in the same order, the newest first, whichever way round the list is."""
-    newest = sorted(found, key=_ID, reverse=True)
+    newest = sorted(webhooks, key=_ID, reverse=True)
     if sort == "created":
         return newest[::-1] if reverse else newest
     if sort == "folder":
         newest.sort(key=_NAME)
     keys: dict[str, Any] = {
-        "failing": lambda one: (one.served, -lately.incidents.get(one.id, 0)),
+        "failing": lambda webhook: (webhook.served, -lately.incidents.get(webhook.id, 0)),
         "name": _NAME,
-        "folder": lambda one: (one.folder is None, one.folder_in_order),
-        "last_call": lambda one: -lately.last_calls.get(one.id, 0.0),
-        "last_day": lambda one: -lately.last_day.get(one.id, 0),
+        "folder": lambda webhook: (webhook.folder is None, webhook.folder_in_order),
+        "last_call": lambda webhook: -lately.last_calls.get(webhook.id, 0.0),
+        "last_day": lambda webhook: -lately.last_day.get(webhook.id, 0),
     }
     return sorted(newest, key=keys[sort], reverse=reverse)
 
@@ -217,21 +223,21 @@ class Groups(Struct, frozen=True):
     folders: dict[str, int]
 
 
-def groups_of(found: Iterable[Listed]) -> Groups:
+def groups_of(webhooks: Iterable[Listed]) -> Groups:
     """The most used first; folders by name. A name written in two ways is shown as it was met first."""
     senders: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     folders: Counter[str] = Counter()
     written: dict[str, str] = {}
-    for one in found:
-        if one.fetches:
+    for webhook in webhooks:
+        if webhook.fetches:
             senders[SCHEDULE] += 1
-        elif one.sender:
-            senders[one.sender] += 1
-        for tag in one.tags:
+        elif webhook.sender:
+            senders[webhook.sender] += 1
+        for tag in webhook.tags:
             tags[written.setdefault(tag.casefold(), tag)] += 1
-        if one.folder is not None:
-            folders[written.setdefault(f"/{one.folded_folder}", one.folder)] += 1
+        if webhook.folder is not None:
+            folders[written.setdefault(f"/{webhook.folded_folder}", webhook.folder)] += 1
     return Groups(
         dict(senders.most_common()),
         dict(tags.most_common()),
@@ -242,7 +248,7 @@ def groups_of(found: Iterable[Listed]) -> Groups:
 def as_people_count(text: str) -> str:
     """A sort key: Region 2 before Region 10, capitals or not. The length of each number stands before its digits, so that
     numbers compare by value; the 0 before both keeps them where digits are."""
-    return _NUMBER.sub(lambda found: f"0{chr(len(found[1]))}{found[1]}", text.casefold())
+    return _NUMBER.sub(lambda match: f"0{chr(len(match[1]))}{match[1]}", text.casefold())
 
 
 _NUMBER = re.compile(r"0*([0-9]+)")

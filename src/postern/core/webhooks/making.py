@@ -179,7 +179,7 @@ def signed(
             for pairs in (draft.headers, draft.query)
         )
         fields = draft.body.split(b"&") if _is_form(draft) else [draft.body]
-        body = b"&".join(one for one in fields if _SIGNATURE.encode() not in one or len(fields) == 1)
+        body = b"&".join(part for part in fields if _SIGNATURE.encode() not in part or len(fields) == 1)
         return _finished(replace(draft, headers=headers, query=query, body=body), occasion, "")
     in_token = is_token(scheme.algorithm)
     stand_in = (

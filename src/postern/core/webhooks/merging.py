@@ -26,15 +26,15 @@ def has_moved(seen: Any, present: Any) -> bool:
     return any(has_moved(was, present.get(name)) for name, was in seen.items() if name not in NO_SETTINGS)
 
 
-def merged(wanted: Patch, seen: Document, present: Document, path: str = "") -> tuple[Patch, list[Collision]]:
+def merged(form: Patch, seen: Document, present: Document, path: str = "") -> tuple[Patch, list[Collision]]:
     """The part of a form that its user changed. A setting that is as it was ``seen`` stays as it is at present."""
     patch: Patch = {}
     collisions: list[Collision] = []
-    for name, mine in wanted.items():
+    for name, mine in form.items():
         was, theirs, here = seen.get(name), present.get(name), f"{path}{name}"
         if isinstance(mine, dict) and isinstance(was, dict | None) and isinstance(theirs, dict):
-            deeper, found = merged(mine, was or {}, theirs, f"{here}.")
-            collisions += found
+            deeper, collided = merged(mine, was or {}, theirs, f"{here}.")
+            collisions += collided
             if deeper:
                 patch[name] = deeper
         elif mine not in (was, {}):  # an empty change of what is told in another form

@@ -398,20 +398,21 @@ def without_defaults(setting: msgspec.Struct) -> Document:
 
 def _short(value: Any) -> Any:
     if isinstance(value, list):
-        return [_short(one) for one in value]
+        return [_short(item) for item in value]
     return without_defaults(value) if isinstance(value, msgspec.Struct) else value
 
 
 def secret_places() -> dict[str, set[str]]:
     """The settings that have secrets, each with their names."""
     kinds = {
-        one.encode_name: (one.type, *get_args(one.type)) for one in msgspec.structs.fields(WebhookSettings)
+        field.encode_name: (field.type, *get_args(field.type))
+        for field in msgspec.structs.fields(WebhookSettings)
     }
-    found = {
-        name: {secret for one in types for secret in getattr(one, "secrets", ())}
+    places = {
+        name: {secret for kind in types for secret in getattr(kind, "secrets", ())}
         for name, types in kinds.items()
     }
-    return {name: secrets for name, secrets in found.items() if secrets}
+    return {name: secrets for name, secrets in places.items() if secrets}
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> Any:

@@ -33,15 +33,15 @@ def value_problem(value: str) -> str | None:
     unknown = next((name for name in _NAMED.findall(value) if name not in VARIABLES), None)
     if unknown is None:
         return None
-    return f"there is no {{{unknown}}}: write {', '.join(f'{{{one}}}' for one in VARIABLES)}"
+    return f"there is no {{{unknown}}}: write {', '.join(f'{{{variable}}}' for variable in VARIABLES)}"
 
 
 def filled(value: str, variables: Mapping[str, str]) -> str:
     """The header's value for one call. A caller chooses what stands in it, and must not write a header by it."""
 
-    def of_call(found: re.Match[str]) -> str:
+    def of_call(match: re.Match[str]) -> str:
         # Without `surrogatepass` half of a pair, which JSON may hold, would have no bytes.
-        text = variables.get(found[1], "")[:LONGEST_FILLED].encode("utf-8", "surrogatepass")
+        text = variables.get(match[1], "")[:LONGEST_FILLED].encode("utf-8", "surrogatepass")
         return quote(text, safe=_PRINTABLE)
 
     return _NAMED.sub(of_call, value).strip()
@@ -51,7 +51,9 @@ def original_of(method: str, query: bytes, headers: Iterable[tuple[str, str]], b
     """The recorded call as it is sent on: without what belongs to the connection, what is masked, and what this program's
     client cannot write."""
     pairs = [(name.lower(), value) for name, value in headers]
-    named = {one.strip().lower() for name, value in pairs if name == "connection" for one in value.split(",")}
+    named = {
+        option.strip().lower() for name, value in pairs if name == "connection" for option in value.split(",")
+    }
     kept: dict[str, str] = {}
     for name, value in pairs:
         is_writable = is_header_name(name) and value.isascii() and value.replace("\t", " ").isprintable()

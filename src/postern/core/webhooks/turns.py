@@ -80,16 +80,16 @@ class WaitsBehind(Struct, frozen=True):
 
 def waits_for(turns: TurnRules, ahead: WaitsBehind, since: float) -> str:
     """For what a call waits, and since when."""
-    found = []
+    reasons = []
     if turns.in_order and ahead.holder is not None:
-        found.append(f"{invocation_of_key(ahead.holder)} is at work")
+        reasons.append(f"{invocation_of_key(ahead.holder)} is at work")
     if turns.at_once is not None and ahead.at_work >= turns.at_once:
-        found.append(f"{ahead.at_work} are at work, and {turns.at_once} may be")
+        reasons.append(f"{ahead.at_work} are at work, and {turns.at_once} may be")
     if turns.quiet is not None:
         latest = iso(ahead.first_at + turns.longest)
         quiet = f"after {turns.quiet:g} s without another, at the latest at {latest}"
-        found.append(f"{'a newer one' if ahead.newer else 'it'} starts {quiet}")
+        reasons.append(f"{'a newer one' if ahead.newer else 'it'} starts {quiet}")
     elif ahead.before:
-        found.append(f"{ahead.before} before it")
+        reasons.append(f"{ahead.before} before it")
     whose = f" among calls with the same {turns.by}" if turns.by is not None else ""
-    return f"its turn{whose} since {iso(since)}: {'; '.join(found) or 'it is the next'}"
+    return f"its turn{whose} since {iso(since)}: {'; '.join(reasons) or 'it is the next'}"

@@ -153,9 +153,9 @@ class EmbeddedEngine:
                 for first in range(0, len(keys), ASKED_AT_ONCE):
                     some = keys[first : first + ASKED_AT_ONCE]
                     with suppress(EngineUnavailable):
-                        found = await self.ends(some)
+                        known_ends = await self.ends(some)
                         for key in some:
-                            if (end := found.get(key, _NOTHING_RUNS)) is not None:
+                            if (end := known_ends.get(key, _NOTHING_RUNS)) is not None:
                                 self._end_wait(key, end)
         finally:
             self._asking = None

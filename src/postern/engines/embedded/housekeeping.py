@@ -73,12 +73,12 @@ class Housekeeping:
         again and again is put aside."""
         suspects = []
         for seq in self._at_work.left_behind:
-            found = connection.execute(
+            row = connection.execute(
                 "SELECT blame FROM runs WHERE seq = ? AND state IS NULL", (seq,)
             ).fetchone()
-            if found and found[0] < SUSPECT_AT:
+            if row and row[0] < SUSPECT_AT:
                 self._accuse(connection, seq, blame)
-            elif found:
+            elif row:
                 suspects.append(seq)
         if suspects:  # they began one after the other, and the last one has done it
             self._accuse(connection, suspects[-1], blame)

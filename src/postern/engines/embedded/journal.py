@@ -247,7 +247,7 @@ class Journal:
             if len(group) == 1:
                 _report(group[0], error)
                 return []
-            return [one for pending in group for one in self._commit([pending])]
+            return [remaining for pending in group for remaining in self._commit([pending])]
         if group:
             self._report_trouble("")
         for pending, result in zip(group, results, strict=True):
@@ -282,15 +282,15 @@ class Journal:
 
     def _waiting(self) -> list[_Pending]:
         """Takes the submitted changes that are in no group yet."""
-        found: list[_Pending] = []
+        changes: list[_Pending] = []
         with suppress(queue.Empty):
-            while len(found) < LARGEST_GROUP:
+            while len(changes) < LARGEST_GROUP:
                 another = self._queue.get_nowait()
                 if another is None:
                     self._ended = True
                     break
-                found.append(another)
-        return found
+                changes.append(another)
+        return changes
 
     def _look_whether_lost(self) -> None:
         """Raises ``JournalLost`` if the file is another one. Called after each commit, before its changes are

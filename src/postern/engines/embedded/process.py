@@ -113,10 +113,13 @@ def main() -> None:
 
 def _ready(loaded: Loaded) -> frames.Ready:
     return frames.Ready(
-        [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows],
+        [
+            Workflow(workflow.name, workflow.webhook_ids, workflow.help, workflow.source)
+            for workflow in loaded.workflows
+        ],
         [str(path) for path in loaded.files],
-        [frames.BrokenFrame(str(one), one.error, one.line) for one in loaded.broken],
-        not all(one.goes_on for one in loaded.broken),
+        [frames.BrokenFrame(str(fault), fault.error, fault.line) for fault in loaded.broken],
+        not all(fault.goes_on for fault in loaded.broken),
         dict(loaded.sources),
     )
 

@@ -92,24 +92,24 @@ class WorkflowRuns:
 
     # --- what the gateway asks for ---------------------------------------------------------------------------
 
-    def start(self, asked: Start, done: Callable[[Started | Exception], None]) -> None:
+    def start(self, trigger: Start, done: Callable[[Started | Exception], None]) -> None:
         """Every workflow that wants this webhook's events gets a run; ``done`` is called when they are on disk."""
-        wanted = tuple(one.name for one in self._workflows if one.wants(asked.webhook_id))
-        payload = asked.payload.decode("utf-8", "replace")
-        event = f'{_encode(asked.variables)[:-1].decode()}, "payload": {payload}}}'
+        names = tuple(workflow.name for workflow in self._workflows if workflow.wants(trigger.webhook_id))
+        payload = trigger.payload.decode("utf-8", "replace")
+        event = f'{_encode(trigger.variables)[:-1].decode()}, "payload": {payload}}}'
         now = time.time()
         begun: dict[str, RunAtWork] = {}
 
         def change(connection: sqlite3.Connection) -> list[RunAtWork]:
-            for name in wanted:
+            for name in names:
                 # Made before, when it was undone because of another change: then it may be at work.
                 run = begun.get(name) or RunAtWork(
-                    self._next_seq, asked.key, name, event, asked.deadline, fresh=True
+                    self._next_seq, trigger.key, name, event, trigger.deadline, fresh=True
                 )
                 inserted = connection.execute(
                     "INSERT INTO runs (seq, delivery, workflow, event, deadline, started_at) VALUES (?, ?, ?, ?, ?, ?)"
                     " ON CONFLICT (delivery, workflow) DO NOTHING",
-                    (run.seq, run.delivery, name, event, asked.deadline, now),
+                    (run.seq, run.delivery, name, event, trigger.deadline, now),
                 )
                 if inserted.rowcount and name not in begun:
                     self._next_seq += 1
@@ -125,24 +125,24 @@ class WorkflowRuns:
                     run.on_disk = True
                 if not a_caller_waits:
                     self._turns.admit(list(begun.values()))
-                done(Started(len(wanted), wanted, at=now))
+                done(Started(len(names), names, at=now))
 
         # With a caller waiting, the run works before its start is on disk: whatever it records comes with that or
         # after it, and if the start fails the gateway asks again. The first step is then in the same commit, if it
         # does not take long. The others wait: a run that ends the process at once must be on disk to be blamed for it.
-        a_caller_waits = asked.deadline is not None
+        a_caller_waits = trigger.deadline is not None
         self._journal.submit(
             change,
             stored,
             self._turns.admit if a_caller_waits else None,
             insist=False,
-            urgent=not (a_caller_waits and wanted),
+            urgent=not (a_caller_waits and names),
         )
 
     def ends(self, keys: list[str]) -> dict[str, End | None]:
         """Returns how the deliveries ended: None while a run is not over; a delivery without runs is missing."""
-        found = {key: self._journal.read(_RUNS_OF, [key]) for key in keys}
-        return {key: end_of_runs(runs) for key, runs in found.items() if runs}
+        by_key = {key: self._journal.read(_RUNS_OF, [key]) for key in keys}
+        return {key: end_of_runs(runs) for key, runs in by_key.items() if runs}
 
     def shown(self, limit: int, key: str | None) -> list[RunShown]:
         where, values = ("WHERE delivery = ? ", [key]) if key is not None else ("", [])
@@ -152,7 +152,7 @@ class WorkflowRuns:
             + "ORDER BY seq DESC LIMIT ?",
             [*values, limit],
         )
-        found = []
+        runs = []
         for seq, delivery, workflow, started_at, wake_at, state, ended_at, error in rows:
             if state is None:
                 asleep = wake_at is not None and wake_at > time.time()
@@ -160,7 +160,7 @@ class WorkflowRuns:
                 if workflow not in self._turns.workflows:
                     error = f"the workflow {workflow} is no longer in the workflow files; put it back and this run goes on"
             steps = self._recorded(seq) if key is not None else []
-            found.append(
+            runs.append(
                 RunShown(
                     id=f"{delivery}/{workflow}",
                     workflow=workflow,
@@ -170,25 +170,25 @@ class WorkflowRuns:
                     ended_at=ended_at,
                     error=error,
                     steps=tuple(
-                        RunStep(one.name, round(one.seconds, 3), (one.error or "")[:LONGEST_ERROR])
-                        for one in steps
+                        RunStep(step.name, round(step.seconds, 3), (step.error or "")[:LONGEST_ERROR])
+                        for step in steps
                     ),
                 )
             )
-        return found
+        return runs
 
     def forget(self, keys: list[str], done: Callable[[Any], None]) -> None:
         """Delete the runs of these deliveries with all that was recorded of them; one that works ends at its
         next step."""
 
         def change(connection: sqlite3.Connection) -> list[int]:
-            found = []
+            seqs = []
             for key in keys:
-                found += [
+                seqs += [
                     row[0] for row in connection.execute("SELECT seq FROM runs WHERE delivery = ?", (key,))
                 ]
-            delete_runs(connection, found)
-            return found
+            delete_runs(connection, seqs)
+            return seqs
 
         def stored(result: Any) -> None:
             if not isinstance(result, Exception):
@@ -303,8 +303,8 @@ def _recording(
         if there.rowcount == 1:
             return True
         # Done already, by a commit that was reported as failed.
-        found = connection.execute("SELECT 1 FROM runs WHERE seq = ? AND state IS NULL", (run.seq,))
-        return found.fetchone() is not None
+        cursor = connection.execute("SELECT 1 FROM runs WHERE seq = ? AND state IS NULL", (run.seq,))
+        return cursor.fetchone() is not None
 
     return change
 

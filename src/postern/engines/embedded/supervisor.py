@@ -190,12 +190,12 @@ class Supervisor:
         self._seen = {file: _stamp(Path(file)) for file in map(Path, frame.files)} | self._seen
         if self._asked_to_stop:
             return  # the files have changed while it came up; the next process says what is in them now
-        for one in frame.broken:
-            self._watch.broken(one.error, one.line, one.sentence)
+        for fault in frame.broken:
+            self._watch.broken(fault.error, fault.line, fault.sentence)
         if frame.broken and not frame.workflows:
             self._error = frame.broken[0].error
         else:
-            self.broken = [one.sentence for one in frame.broken]
+            self.broken = [fault.sentence for fault in frame.broken]
             self.missing = "; ".join(self.broken) if frame.missing else ""
             self._last_good = frame.sources
             self.workflows = frame.workflows

@@ -81,7 +81,10 @@ class Turns:
         self._carry_on = carry_on
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
-        self._backlogs = {one.name: Backlog(one.function, one.at_once or _UNLIMITED) for one in workflows}
+        self._backlogs = {
+            workflow.name: Backlog(workflow.function, workflow.at_once or _UNLIMITED)
+            for workflow in workflows
+        }
         self._suspects = Backlog()
         """The runs that were working when an earlier process died. One begins when the one before has ended, or has
         had the time to hang: a second death then tells which run causes it."""
@@ -161,8 +164,8 @@ class Turns:
         with self._lock:
             return {
                 name: room
-                for name, one in self._backlogs.items()
-                if (room := 2 * WINDOW - len(one.ready)) > 0
+                for name, backlog in self._backlogs.items()
+                if (room := 2 * WINDOW - len(backlog.ready)) > 0
             }
 
     def look_again(self) -> None:

@@ -98,20 +98,20 @@ class People(Repository):
         return True
 
     async def session(self, secret: str) -> tuple[Session, User] | None:
-        found = await self._sessions(sessions.c.digest == digest(secret))
-        return found[0] if found else None
+        pairs = await self._sessions(sessions.c.digest == digest(secret))
+        return pairs[0] if pairs else None
 
     async def sessions(self, user_id: str | None = None) -> list[tuple[Session, User]]:
         return await self._sessions(*([] if user_id is None else [sessions.c.user_id == user_id]))
 
     @reads
     def _sessions(self, connection: Connection, *conditions: Any) -> list[tuple[Session, User]]:
-        found = all_of(
+        records = all_of(
             Session, connection, select(sessions).where(*conditions).order_by(sessions.c.id.desc())
         )
-        owners = select(users).where(users.c.id.in_({one.user_id for one in found}))
+        owners = select(users).where(users.c.id.in_({session.user_id for session in records}))
         known = {user.id: user for user in all_of(User, connection, owners)}
-        return [(one, known[one.user_id]) for one in found if one.user_id in known]
+        return [(session, known[session.user_id]) for session in records if session.user_id in known]
 
     @writes
     def seen(self, connection: Connection, session_id: str, now: float) -> None:

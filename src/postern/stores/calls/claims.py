@@ -27,14 +27,14 @@ def stored_key(webhook_id: str, key: bytes) -> bytes:
 
 def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
     """Returns the invocations that came second, each with the first one. The insert decides."""
-    wanted = [
+    pairs = [
         (stored_key(entry.invocation.webhook_id, entry.duplicate_key), entry)
         for entry in entries
         if entry.duplicate_key is not None
     ]
-    if not wanted:
+    if not pairs:
         return {}
-    firsts = dict(reversed(wanted))
+    firsts = dict(reversed(pairs))
     # One order everywhere: two processes cannot deadlock.
     claims = [
         (key, packed(entry.invocation.id), milliseconds(entry.duplicate_until))
@@ -42,20 +42,20 @@ def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
     ]
     now = milliseconds(min(entry.invocation.received_at for entry in firsts.values()))
     on_postgres = connection.dialect.name == "postgresql"
-    if (_claim_on_postgres if on_postgres else _claim_on_sqlite)(connection, claims, now) == len(wanted):
+    if (_claim_on_postgres if on_postgres else _claim_on_sqlite)(connection, claims, now) == len(pairs):
         return {}  # nearly always
     holders = holders_of(connection, list(firsts))
-    of_each = [(entry.invocation.id, holders[key][0]) for key, entry in wanted]
+    of_each = [(entry.invocation.id, holders[key][0]) for key, entry in pairs]
     return {invocation_id: first for invocation_id, first in of_each if first != invocation_id}
 
 
 def holders_of(connection: Connection, keys: list[bytes]) -> dict[bytes, tuple[str, int]]:
     """The invocation that has each of these stored keys, and until when."""
-    found: dict[bytes, tuple[str, int]] = {}
+    holders: dict[bytes, tuple[str, int]] = {}
     for some in _portions(keys):
-        asked = select(duplicate_keys).where(duplicate_keys.c.key.in_(some))
-        found |= {key: (unpacked("inv", holder), until) for key, holder, until in connection.execute(asked)}
-    return found
+        query = select(duplicate_keys).where(duplicate_keys.c.key.in_(some))
+        holders |= {key: (unpacked("inv", holder), until) for key, holder, until in connection.execute(query)}
+    return holders
 
 
 def _portions(keys: list[bytes]) -> Iterator[list[bytes]]:
@@ -90,6 +90,6 @@ def _claim_all() -> Any:
 
 
 def _claim_on_postgres(connection: Connection, claims: ValueRows, now: int) -> int:
-    wanted = dict(zip(_COLUMNS, map(list, zip(*claims, strict=True)), strict=True))
-    (changed,) = execute_for_each(connection, _claim_all(), [{**wanted, "now": now}])
+    columns = dict(zip(_COLUMNS, map(list, zip(*claims, strict=True)), strict=True))
+    (changed,) = execute_for_each(connection, _claim_all(), [{**columns, "now": now}])
     return changed

@@ -58,16 +58,16 @@ def record_all(connection: Connection, entries: list[Entry], counted: bool = Tru
     The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be
     first then.
     """
-    asked = entries
-    if any(entry.others for entry in asked):
-        entries = [one for entry in asked for one in (entry, *entry.others)]
+    originals = entries
+    if any(entry.others for entry in originals):
+        entries = [item for entry in originals for item in (entry, *entry.others)]
     firsts = claim_keys(connection, entries)
     waiting = [
         entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"
     ]
     released = no_longer_held(connection, waiting) if waiting else set()
     if in_turn := [
-        one.delivery for one in entries if one.delivery is not None and one.delivery.turn is not None
+        item.delivery for item in entries if item.delivery is not None and item.delivery.turn is not None
     ]:
         give_places(connection, in_turn)
     recorded = []
@@ -100,12 +100,14 @@ def record_all(connection: Connection, entries: list[Entry], counted: bool = Tru
             connection,
             [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
         )
-    return [Receipt(_first_of(entry, firsts)) for entry in asked] if firsts else [_RECORDED] * len(asked)
+    return (
+        [Receipt(_first_of(entry, firsts)) for entry in originals] if firsts else [_RECORDED] * len(originals)
+    )
 
 
 def _first_of(entry: Entry, firsts: dict[str, str]) -> str | None:
     """Returns the earlier call only if everything that this call brought was there before."""
-    is_new = any(one.delivery is not None and one.invocation.id not in firsts for one in entry.others)
+    is_new = any(other.delivery is not None and other.invocation.id not in firsts for other in entry.others)
     return None if is_new else firsts.get(entry.invocation.id)
 
 
@@ -133,23 +135,23 @@ def no_longer_held(connection: Connection, waiting: list[Delivery]) -> set[str]:
     """The keys of those whose webhooks are not on hold any more. Asked here, under a lock: what is written
     down as held after the release has gone through the others would wait for ever."""
     ids = {delivery.webhook_id for delivery in waiting}
-    asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), ALIVE)
-    held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
+    query = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), ALIVE)
+    held = set(connection.execute(query.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
     return {delivery.key for delivery in waiting if delivery.webhook_id not in held}
 
 
 def give_places(connection: Connection, in_turn: list[Delivery]) -> None:
     """Places behind all that wait with the same turn: so their order is not that of any clock."""
-    pairs = {(one.lane, one.turn or ""): 0 for one in in_turn}
+    pairs = {(delivery.lane, delivery.turn or ""): 0 for delivery in in_turn}
     text = _LAST_PLACES[connection.dialect.name]
     is_sqlite = connection.dialect.name == "sqlite"
-    asked = (json.dumps([*pairs]),) if is_sqlite else tuple(map(list, zip(*pairs, strict=True)))
+    arguments = (json.dumps([*pairs]),) if is_sqlite else tuple(map(list, zip(*pairs, strict=True)))
     with in_the_driver(connection, text) as driver:
-        for lane, turn, place in driver.execute(text, asked):
+        for lane, turn, place in driver.execute(text, arguments):
             pairs[lane, turn] = place or 0
-    for one in in_turn:
-        pairs[one.lane, one.turn or ""] += 1
-        one.place = pairs[one.lane, one.turn or ""]
+    for delivery in in_turn:
+        pairs[delivery.lane, delivery.turn or ""] += 1
+        delivery.place = pairs[delivery.lane, delivery.turn or ""]
 
 
 _LAST_PLACE = """SELECT asked.lane, asked.turn, (SELECT place FROM deliveries AS d WHERE d.lane = asked.lane AND d.turn = asked.turn
@@ -183,18 +185,18 @@ _READ_TIMES = (
 
 def delivery_of(row: Sequence[Any]) -> Delivery:
     """All columns in the table's order, as the driver gives them."""
-    one = dict(zip(_READ_COLUMNS, row, strict=True))
+    values = dict(zip(_READ_COLUMNS, row, strict=True))
     for name in _READ_TIMES:
-        one[name] = seconds(one[name])
-    status, headers, body = (one.pop(f"response_{part}") for part in ("status", "headers", "body"))
+        values[name] = seconds(values[name])
+    status, headers, body = (values.pop(f"response_{part}") for part in ("status", "headers", "body"))
     if status is not None:
         pairs = tuple(read_kept(headers or b"[]", list[tuple[str, str]], []))
-        one["response"] = WorkflowResponse(status, pairs, body or b"")
-    one["log"] = read_kept(one["log"] or b"[]", list[Logged], [])
-    if (fields := read_kept(one["fields"], dict[str, str], None)) is None:
-        one["error"] = DAMAGED
-    one["fields"] = fields or {}
-    return Delivery(**one)
+        values["response"] = WorkflowResponse(status, pairs, body or b"")
+    values["log"] = read_kept(values["log"] or b"[]", list[Logged], [])
+    if (fields := read_kept(values["fields"], dict[str, str], None)) is None:
+        values["error"] = DAMAGED
+    values["fields"] = fields or {}
+    return Delivery(**values)
 
 
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:
@@ -219,8 +221,8 @@ def emit(
 ) -> Delivery | None:
     """One more emission of an invocation, numbered in the transaction; None if retention has just taken that."""
     # Locked first: a replay in another process waits here, and then counts this one.
-    asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
-    webhook_id = connection.scalar(asked)
+    query = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
+    webhook_id = connection.scalar(query)
     if webhook_id is None:
         return None
     emission = (

@@ -244,7 +244,7 @@ class Deliveries(Repository):
             count += connection.scalar(select(func.count()).select_from(some.subquery())) or 0
             if count >= 10_000:
                 break
-        since = [one.released_at or one.created_at for one in waiting_longest(connection, list(firsts))]
+        since = [row.released_at or row.created_at for row in waiting_longest(connection, list(firsts))]
         due = [first for lane, first in firsts.items() if not lane or not _waits_for_turn(connection, lane)]
         return count, max(0.0, now - seconds(min([*due, *since, milliseconds(now)])))
 
@@ -252,7 +252,7 @@ class Deliveries(Repository):
     def tried_in_vain(self, connection: Connection, before: float) -> bool:
         """Whether one that is this old could not be started by the engine when it was last tried, by whichever process."""
         latest = milliseconds(before)
-        return any(one.created_at <= latest for one in waiting_longest(connection, [""]))
+        return any(row.created_at <= latest for row in waiting_longest(connection, [""]))
 
 
 def _waits_for_turn(connection: Connection, lane: str) -> bool:
@@ -265,23 +265,23 @@ def waiting_longest(connection: Connection, lanes: list[str] | None = None) -> l
     """Those among the last thousand that were tried in vain, or the last hundred of a webhook's own lane. More are not looked
     at: their next tries are the furthest off."""
     names = ("webhook_id", "invocation_id", "error", "attempts", "created_at", "released_at")
-    asked = (
+    query = (
         select(*(deliveries.c[name] for name in names)).where(QUEUED).order_by(deliveries.c.next_at.desc())
     )
-    found: list[Any] = []
+    rows: list[Any] = []
     for lane in [lane for lane, _ in _lanes(connection)] if lanes is None else lanes:
-        longest = asked.where(deliveries.c.lane == lane).limit(100 if lane else 1_000)
-        found += [row for row in connection.execute(longest) if row.error]
-    return found
+        longest = query.where(deliveries.c.lane == lane).limit(100 if lane else 1_000)
+        rows += [row for row in connection.execute(longest) if row.error]
+    return rows
 
 
 def _lanes(connection: Connection) -> Iterator[tuple[str, int]]:
     """The lanes in which something waits, each with the time of its first: one look into the index for each."""
     yield from fetch(connection, _FIRST_OF_LANE, {"lane": ""})
     lane = ""
-    while found := fetch(connection, _FIRST_OF_NEXT_LANE, {"after": lane}):
-        lane = found[0][0]
-        yield found[0]
+    while rows := fetch(connection, _FIRST_OF_NEXT_LANE, {"after": lane}):
+        lane = rows[0][0]
+        yield rows[0]
 
 
 # In the driver, as is what of their calls is read then: each start that is not waited for costs these, and SQLAlchemy
@@ -345,6 +345,6 @@ def _settle_all(connection: Connection, settled: list[Parameters]) -> list[None]
     return [None] * len(settled)
 
 
-def key_of(one: Parameters) -> str:
+def key_of(parameters: Parameters) -> str:
     """All processes write in this order, so that no two wait for each other in a circle."""
-    return str(one["of"])
+    return str(parameters["of"])

@@ -72,12 +72,12 @@ class Emissions(Repository):
         """Returns one webhook's calls that share a key with another invocation, and that one."""
         stored = [(call, [stored_key(call.webhook_id, key) for key in keys]) for call, keys in calls]
         held = holders_of(connection, [key for _, keys in stored for key in keys])
-        found: dict[str, str] = {}
+        earlier: dict[str, str] = {}
         for call, keys in stored:
             for holder, until in (held[key] for key in keys if key in held):
                 if holder != call.id and until > milliseconds(call.received_at):
-                    found.setdefault(call.id, holder)
-        return found
+                    earlier.setdefault(call.id, holder)
+        return earlier
 
     @writes
     def admit(

@@ -31,21 +31,21 @@ ReplayStart = tuple[str, dict[str, str], DeliveryState, str, str | None]
 
 
 class Replays(Repository):
-    async def count(self, wanted: HistoryFilter, most: int) -> tuple[int, int]:
+    async def count(self, criteria: HistoryFilter, most: int) -> tuple[int, int]:
         """Returns how many calls the filter finds, and how many of them have completed."""
 
         def query(connection: Connection) -> tuple[int, int]:
-            found = (
+            calls = (
                 select(case((has_completed(), 1), else_=0).label("completed"))
-                .where(*_replayable(connection, wanted, all_of_them=True))
+                .where(*_replayable(connection, criteria, all_of_them=True))
                 .limit(most)
                 .subquery()
             )
-            counted = select(func.count(), func.coalesce(func.sum(found.c.completed), 0)).select_from(found)
+            counted = select(func.count(), func.coalesce(func.sum(calls.c.completed), 0)).select_from(calls)
             every, completed = connection.execute(counted).one()
             return int(every), int(completed)
 
-        return await look_up(self._database, wanted, query)
+        return await look_up(self._database, criteria, query)
 
     @writes
     def add(self, connection: Connection, replay: Replay, note: AuditEntry) -> None:
@@ -74,10 +74,10 @@ class Replays(Repository):
             .where(of_replay.in_(replay_ids))
             .group_by(of_replay, deliveries.c.state)
         )
-        found: dict[str, dict[str, int]] = {one: {} for one in replay_ids}
+        counts: dict[str, dict[str, int]] = {each_id: {} for each_id in replay_ids}
         for replay_id, state, count in connection.execute(counted):
-            found[replay_id][state] = count
-        return found
+            counts[replay_id][state] = count
+        return counts
 
     async def begin(self, replay_id: str, fields: Values, by: str, now: float, note: AuditEntry) -> bool:
         values = {
@@ -157,8 +157,8 @@ class Replays(Repository):
             )
             if horizon is not None:
                 statement = statement.where(invocations.c.id <= horizon)
-            found = list(connection.execute(statement.limit(limit)).scalars())
-            return found, found[-1] if len(found) == limit else horizon
+            next_ids = list(connection.execute(statement.limit(limit)).scalars())
+            return next_ids, next_ids[-1] if len(next_ids) == limit else horizon
 
         return await look_up(self._database, replay.wanted, query)
 
@@ -183,7 +183,7 @@ class Replays(Repository):
             emit(connection, invocation_id, fields, state, lane, turn, now, asked_by, replay.id)
             for invocation_id, fields, state, lane, turn in starts
         ]
-        done = sum(one is not None for one in made)
+        done = sum(delivery is not None for delivery in made)
         counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}
         connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
         if done:
@@ -192,15 +192,15 @@ class Replays(Repository):
 
 
 def _replayable(
-    connection: Connection, wanted: HistoryFilter, all_of_them: bool = False
+    connection: Connection, criteria: HistoryFilter, all_of_them: bool = False
 ) -> list[ColumnElement[bool]]:
-    conditions, _ = conditions_of(connection, wanted, all_of_them)
+    conditions, _ = conditions_of(connection, criteria, all_of_them)
     admitted = and_(invocations.c.outcome.in_(("rejected", "filtered")), was_started())
-    meant = "filtered" if "filtered" in (wanted.status, wanted.code) else "accepted"
+    meant = "filtered" if "filtered" in (criteria.status, criteria.code) else "accepted"
     conditions.append(or_(invocations.c.outcome == "accepted", invocations.c.outcome == meant, admitted))
-    if wanted.status != "superseded":  # newer ones were started in their place
+    if criteria.status != "superseded":  # newer ones were started in their place
         conditions.append(~was_superseded())
-    if wanted.webhook_id is None:  # the plan for one that starts nothing is refused
+    if criteria.webhook_id is None:  # the plan for one that starts nothing is refused
         starts_nothing = exists().where(
             webhooks.c.id == invocations.c.webhook_id,
             or_(webhooks.c.enabled.is_(False), webhooks.c.deleted_at.is_not(None)),

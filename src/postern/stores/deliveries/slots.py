@@ -59,11 +59,11 @@ _CLOSE = (
 
 def _respond_all(connection: Connection, responses: list[Parameters]) -> list[bool]:
     in_time = _changed(connection, _RESPOND, responses)
-    late = [one for one, first in zip(responses, in_time, strict=True) if not first]
+    late = [response for response, first in zip(responses, in_time, strict=True) if not first]
     execute_for_each(connection, _RESPOND_LATE, sorted(late, key=key_of))
-    for one, first in zip(responses, in_time, strict=True):
-        if first and not one["awaited_here"]:
-            announce(connection, ANSWER, one["of"])
+    for response, first in zip(responses, in_time, strict=True):
+        if first and not response["awaited_here"]:
+            announce(connection, ANSWER, response["of"])
     return in_time
 
 

@@ -60,12 +60,12 @@ class TurnStore(Repository):
         if connection.dialect.name != "sqlite":
             number = int.from_bytes(blake2s(lane.encode(), digest_size=8).digest(), "big", signed=True)
             connection.execute(select(func.pg_advisory_xact_lock(number)))
-        found = _next(connection, lane, turns, tells, now, most)
-        together = accumulate(size for _, size, _ in found)
+        due = _next(connection, lane, turns, tells, now, most)
+        together = accumulate(size for _, size, _ in due)
         count = max(1, sum(size <= most_bytes for size in together))
         given = {"now": milliseconds(now), "until": milliseconds(now + lease)}
         claimed = []
-        for key, _, may_run in sorted(found[:count]):
+        for key, _, may_run in sorted(due[:count]):
             for row in fetch(connection, _TAKE, given | {"of": key}):
                 claimed.append(delivery_of(row))
                 claimed[-1].may_run = may_run
@@ -96,18 +96,20 @@ class TurnStore(Repository):
         return changed_one(connection, waits.values(turn=None, next_at=milliseconds(now)), note)
 
     @reads
-    def ahead(self, connection: Connection, one: Delivery, tells: bool) -> WaitsBehind:
+    def ahead(self, connection: Connection, delivery: Delivery, tells: bool) -> WaitsBehind:
         """Says for which others a waiting delivery waits."""
-        given: Parameters = {"lane": one.lane, "turn": one.turn, "tells": int(tells)}
-        before = select(deliveries.c.key).where(*_WAITS_WITH, deliveries.c.place < one.place)
-        newer = select(deliveries.c.key).where(*_WAITS_WITH, deliveries.c.place > one.place)
+        given: Parameters = {"lane": delivery.lane, "turn": delivery.turn, "tells": int(tells)}
+        before = select(deliveries.c.key).where(*_WAITS_WITH, deliveries.c.place < delivery.place)
+        newer = select(deliveries.c.key).where(*_WAITS_WITH, deliveries.c.place > delivery.place)
         counted = [
             connection.scalar(select(func.count()).select_from(some.limit(MOST_COUNTED).subquery()), given)
             or 0
             for some in (before, newer)
         ]
         first = connection.scalar(
-            select(func.min(deliveries.c.created_at)).where(*_WAITS_WITH, deliveries.c.place <= one.place),
+            select(func.min(deliveries.c.created_at)).where(
+                *_WAITS_WITH, deliveries.c.place <= delivery.place
+            ),
             given,
         )
         holder = connection.execute(
@@ -119,8 +121,8 @@ class TurnStore(Repository):
         return WaitsBehind(
             before=counted[0],
             newer=counted[1],
-            at_work=fetch(connection, _COUNT, {"lane": one.lane, "tells": int(tells)})[0][0],
-            first_at=seconds(first) if first is not None else one.created_at,
+            at_work=fetch(connection, _COUNT, {"lane": delivery.lane, "tells": int(tells)})[0][0],
+            first_at=seconds(first) if first is not None else delivery.created_at,
             holder=None if holder is None else holder.key,
         )
 
@@ -130,13 +132,13 @@ def _next(
 ) -> list[tuple[str, int, bool]]:
     """The keys of those that go next, with the sizes of their bodies, and whether their process died while they were started."""
     given: Parameters = {"lane": lane, "now": milliseconds(now), "tells": int(tells), "most": most}
-    found = [(key, size, True) for key, _, size in fetch(connection, _RAN_OUT, given)]
-    found += [(key, size, False) for key, _, size in fetch(connection, _FREE, given)]
-    room = most - len(found)
+    going = [(key, size, True) for key, _, size in fetch(connection, _RAN_OUT, given)]
+    going += [(key, size, False) for key, _, size in fetch(connection, _FREE, given)]
+    room = most - len(going)
     if turns.at_once is not None and room > 0:
         room = min(room, turns.at_once - fetch(connection, _COUNT, given)[0][0])
     if room <= 0:
-        return found[:most]
+        return going[:most]
     given["most"] = room
     if turns.quiet is not None:
         # A time that is further off than any wait was written by a clock that was set back since.
@@ -151,10 +153,10 @@ def _next(
     chosen: dict[str, tuple[str, int, bool]] = {}
     for key, turn, size in rows:
         if not turns.in_order:
-            found.append((key, size, False))
+            going.append((key, size, False))
         elif turn not in chosen or (turns.quiet is not None and key > chosen[turn][0]):
             chosen[turn] = key, size, False
-    return [*found, *chosen.values()]
+    return [*going, *chosen.values()]
 
 
 def _in_turn(rows: Any) -> Any:

@@ -30,7 +30,7 @@ CHORE, FINDABLE = "clock", "findable"
 LONGEST_LEASE = 3_600.0
 """Seconds: nothing that is claimed, or is to be tried or asked again, waits for longer."""
 _NOT_LATER = (
-    *((one, 0.0) for one in (incidents.c.opened_at, incidents.c.first_at, incidents.c.last_at, incidents.c.closed_at)),
+    *((column, 0.0) for column in (incidents.c.opened_at, incidents.c.first_at, incidents.c.last_at, incidents.c.closed_at)),
     (tallies.c.last_at, 0.0),
     (incidents.c.tell_at, LONGEST_LEASE),
     (listeners.c.lease_until, 600.0),
@@ -65,20 +65,20 @@ class Ahead(Repository):
         take_sums_back(connection, minute)
         later_ones = _COUNTED, volumes.c.minute > minute
         counts = (func.sum(volumes.c[name]) for name in ("calls", *WITHIN))
-        asked = select(volumes.c.webhook_id, volumes.c.code, *counts).where(*later_ones)
-        found = connection.execute(asked.group_by(volumes.c.webhook_id, volumes.c.code)).all()
+        query = select(volumes.c.webhook_id, volumes.c.code, *counts).where(*later_ones)
+        rows = connection.execute(query.group_by(volumes.c.webhook_id, volumes.c.code)).all()
         connection.execute(delete(volumes).where(*later_ones))
-        count_volume(connection, {(one, minute, code): [*map(int, sums), 0] for one, code, *sums in found})
+        count_volume(connection, {(owner, minute, code): [*map(int, sums), 0] for owner, code, *sums in rows})
 
 
 def _make_findable_again(connection: Connection, since: str, later: str) -> None:
     """The calls with later times come first, and then the others, from where it was left, or from the first since then."""
     insert_first(connection, chores, {"name": FINDABLE, "at": 0, "reached": ""})
-    asked = select(chores.c.reached, chores.c.summary).where(chores.c.name == FINDABLE).with_for_update()
-    found = connection.execute(asked).one()
-    left_at = min(found.summary or found.reached or "inv_", since)
+    query = select(chores.c.reached, chores.c.summary).where(chores.c.name == FINDABLE).with_for_update()
+    row = connection.execute(query).one()
+    left_at = min(row.summary or row.reached or "inv_", since)
     values = {"reached": later, "summary": left_at} if later else {"reached": left_at}
-    if later or found.reached > left_at:
+    if later or row.reached > left_at:
         connection.execute(update(chores).where(chores.c.name == FINDABLE).values(values))
 
 
@@ -90,12 +90,12 @@ def _unnoticed(connection: Connection, after: float) -> str | None:
 
 def times_ahead(connection: Connection) -> tuple[str, str] | None:
     """If there are calls whose time is yet to come: the first id of when that was noticed, and the first id of theirs."""
-    found = connection.execute(select(chores.c.at, chores.c.reached).where(chores.c.name == CHORE)).first()
+    row = connection.execute(select(chores.c.at, chores.c.reached).where(chores.c.name == CHORE)).first()
     yet_to_come = first_id_at("inv", identity.clock() + 1.0)
     return (
         None
-        if found is None or found.reached < yet_to_come
-        else (first_id_at("inv", seconds(found.at)), yet_to_come)
+        if row is None or row.reached < yet_to_come
+        else (first_id_at("inv", seconds(row.at)), yet_to_come)
     )
 
 

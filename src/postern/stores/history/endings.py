@@ -89,17 +89,17 @@ class EndingStore(Repository):
         return await self._writer.write(job)
 
     @writes
-    def ask_again(self, connection: Connection, asked: Mapping[str, tuple[DeliveryState, float]]) -> None:
+    def ask_again(self, connection: Connection, states: Mapping[str, tuple[DeliveryState, float]]) -> None:
         """Writes down that these have not ended: their states, and when the engine is asked again."""
-        values = [{"of": key, "to": to, "at": milliseconds(at)} for key, (to, at) in sorted(asked.items())]
+        values = [{"of": key, "to": to, "at": milliseconds(at)} for key, (to, at) in sorted(states.items())]
         connection.execute(_ASKED, values)
 
     @reads
     def lost(self, connection: Connection) -> int:
         """Returns how many calls are lost now, counted up to 1,000, without those that were replayed."""
-        wanted, _ = conditions_of(connection, HistoryFilter(status="lost"), all_of_them=True)
-        found = select(invocations.c.id).where(*wanted).limit(MOST_COUNTED).subquery()
-        return connection.scalar(select(func.count()).select_from(found)) or 0
+        conditions, _ = conditions_of(connection, HistoryFilter(status="lost"), all_of_them=True)
+        calls = select(invocations.c.id).where(*conditions).limit(MOST_COUNTED).subquery()
+        return connection.scalar(select(func.count()).select_from(calls)) or 0
 
 
 def write_ends(
@@ -138,13 +138,13 @@ def _end(
 def _as_they_are(connection: Connection, keys: list[str]) -> list[tuple[str, str, str, int, str | None]]:
     """Key, webhook, state, time of the start and lane if its turn is not over, in the order of the keys, and nobody else writes to them meanwhile. In
     the driver: hundreds are asked for ten times a second, and SQLAlchemy takes longer for that than the database."""
-    are_these, asked = among(connection, keys)
+    are_these, argument = among(connection, keys)
     lane = "CASE WHEN at_work THEN lane END"
     text = f"SELECT key, webhook_id, state, started_at, {lane} FROM deliveries WHERE key {are_these} ORDER BY key"
     if connection.dialect.name != "sqlite":
         text += " FOR UPDATE"
     with in_the_driver(connection, text) as driver:
-        rows: list[tuple[str, str, str, int, str | None]] = driver.execute(text, (asked,)).fetchall()
+        rows: list[tuple[str, str, str, int, str | None]] = driver.execute(text, (argument,)).fetchall()
     return rows
 
 

@@ -54,7 +54,7 @@ SqlCondition = tuple[ColumnElement[bool], bool]
 
 
 def conditions_of(
-    connection: Connection, wanted: HistoryFilter, all_of_them: bool = False
+    connection: Connection, criteria: HistoryFilter, all_of_them: bool = False
 ) -> tuple[list[ColumnElement[bool]], bool]:
     """The WHERE, and whether an index leads straight to the rows.
 
@@ -62,32 +62,32 @@ def conditions_of(
     calls are looked through instead, as in a search. ``all_of_them`` are wanted, not a page: then it is the shortest way
     to begin with them, however many they are.
     """
-    asked = [
-        *_received(connection, wanted),
-        *_with_status(connection, wanted, all_of_them),
-        *_with_error(connection, wanted, all_of_them),
-        *_with_code(wanted),
-        *_answered(connection, wanted, all_of_them),
-        *_with_values(connection, wanted, all_of_them),
-        *_containing(connection, wanted),
+    conditions = [
+        *_received(connection, criteria),
+        *_with_status(connection, criteria, all_of_them),
+        *_with_error(connection, criteria, all_of_them),
+        *_with_code(criteria),
+        *_answered(connection, criteria, all_of_them),
+        *_with_values(connection, criteria, all_of_them),
+        *_containing(connection, criteria),
     ]
-    return [condition for condition, _ in asked], all(indexed for _, indexed in asked)
+    return [condition for condition, _ in conditions], all(indexed for _, indexed in conditions)
 
 
-def _received(connection: Connection, wanted: HistoryFilter) -> Iterator[SqlCondition]:
-    if wanted.webhook_id is not None:
+def _received(connection: Connection, criteria: HistoryFilter) -> Iterator[SqlCondition]:
+    if criteria.webhook_id is not None:
         # Where a value leads to the calls, the index of the webhook's must not be taken instead.
         column = invocations.c.webhook_id
-        owner = func.coalesce(column, "") if keys_of(wanted) else column
-        yield owner == wanted.webhook_id, True
-    if wanted.since is not None or wanted.until is not None:
-        yield from ((condition, True) for condition in _between(connection, wanted.since, wanted.until))
-    if wanted.value and wanted.value.startswith("inv_"):
-        yield invocations.c.id.in_(wanted.value.split(",")), True
-    if wanted.bookmarked:
+        owner = func.coalesce(column, "") if keys_of(criteria) else column
+        yield owner == criteria.webhook_id, True
+    if criteria.since is not None or criteria.until is not None:
+        yield from ((condition, True) for condition in _between(connection, criteria.since, criteria.until))
+    if criteria.value and criteria.value.startswith("inv_"):
+        yield invocations.c.id.in_(criteria.value.split(",")), True
+    if criteria.bookmarked:
         yield invocations.c.id.in_(select(bookmarks.c.invocation_id)), True
-    if wanted.replay:
-        replayed = select(deliveries.c.invocation_id).where(deliveries.c.replay_id == wanted.replay)
+    if criteria.replay:
+        replayed = select(deliveries.c.invocation_id).where(deliveries.c.replay_id == criteria.replay)
         yield invocations.c.id.in_(replayed), True
 
 
@@ -104,8 +104,10 @@ def _between(
         yield or_(id < end, id >= yet_to_come) if "" < noticed < end else id < end
 
 
-def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
-    status = wanted.status
+def _with_status(
+    connection: Connection, criteria: HistoryFilter, all_of_them: bool
+) -> Iterator[SqlCondition]:
+    status = criteria.status
     if status is None:
         return
     if status in _NOT_STARTED:
@@ -116,7 +118,7 @@ def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: boo
     # Few rows and an index of their own: come from there, not from the history.
     states = statuses_of(status)
     # Not OR, for which SQLite would read every delivery.
-    there = union_all(*(select(deliveries.c.invocation_id).where(_in_state(one)) for one in states))
+    there = union_all(*(select(deliveries.c.invocation_id).where(_in_state(state)) for state in states))
     few = _USUAL.isdisjoint(states) and (all_of_them or not _more_than(connection, FEW, there))
     yield _newest_state().in_(states), few
     if status == "delivered":  # and not to nobody
@@ -125,32 +127,32 @@ def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: boo
         yield invocations.c.id.in_(there), True
 
 
-def _with_error(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
-    if wanted.error is None:
+def _with_error(connection: Connection, criteria: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
+    if criteria.error is None:
         return
     yield from _with_status(connection, HistoryFilter(status="failed"), all_of_them)
     texts = [
         text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
-        for text in wanted.error.split(ANYTHING)
+        for text in criteria.error.split(ANYTHING)
     ]
     yield _value_of_newest(deliveries.c.error).like("%".join(texts), escape="\\"), True
 
 
-def _with_code(wanted: HistoryFilter) -> Iterator[SqlCondition]:
-    if wanted.code is None:
+def _with_code(criteria: HistoryFilter) -> Iterator[SqlCondition]:
+    if criteria.code is None:
         return
-    yield invocations.c.code == wanted.code, True
-    if wanted.code not in ("accepted", *_NOT_STARTED):
-        outcome = "edited" if wanted.code == "edited" else "rejected"
+    yield invocations.c.code == criteria.code, True
+    if criteria.code not in ("accepted", *_NOT_STARTED):
+        outcome = "edited" if criteria.code == "edited" else "rejected"
         yield and_(invocations.c.outcome == outcome, UNUSUAL_INVOCATIONS), True
 
 
-def _answered(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
+def _answered(connection: Connection, criteria: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
     """No call is recorded with a status of 5xx: a caller that hears one has waited."""
-    if wanted.answer is None:
+    if criteria.answer is None:
         return
-    gone = wanted.answer == "gone"
-    first, last = _statuses(wanted.answer)
+    gone = criteria.answer == "gone"
+    first, last = _statuses(criteria.answer)
     unusual = select(answers.c.invocation_id).where(UNUSUAL_ANSWERS)
     if (gone or first >= 500) and (all_of_them or not _more_than(connection, FEW, unusual)):
         meant = ~answers.c.reached if gone else answers.c.status.between(first, last) & answers.c.reached
@@ -171,9 +173,11 @@ def _statuses(answer: str) -> tuple[int, int]:
     return (int(answer[0]) * 100, int(answer[0]) * 100 + 99) if answer.endswith("xx") else (int(answer),) * 2
 
 
-def _with_values(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
+def _with_values(
+    connection: Connection, criteria: HistoryFilter, all_of_them: bool
+) -> Iterator[SqlCondition]:
     """Mapped values, event names and addresses, which are entries of an index."""
-    for beginning in _beginnings(wanted):
+    for beginning in _beginnings(criteria):
         within = call_values.c.value.between(beginning, beginning + b"\xff")  # no text in UTF-8 has this byte
         there = select(call_values.c.invocation_id).where(within)
         if all_of_them or not _more_than(connection, MANY, there):
@@ -181,32 +185,35 @@ def _with_values(connection: Connection, wanted: HistoryFilter, all_of_them: boo
         else:
             here = there.where(call_values.c.invocation_id == invocations.c.id)
             yield here.correlate(invocations).exists(), False
-    for key in keys_of(wanted):
+    for key in keys_of(criteria):
         probed = call_values.alias()
-        found = select(probed.c.value).where(
+        entries = select(probed.c.value).where(
             probed.c.value == key, probed.c.invocation_id == invocations.c.id
         )
-        yield found.correlate(invocations).exists(), True
+        yield entries.correlate(invocations).exists(), True
 
 
-def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[SqlCondition]:
+def _containing(connection: Connection, criteria: HistoryFilter) -> Iterator[SqlCondition]:
     holds = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgres
-    if wanted.header:
-        yield holds(invocations.c.headers, in_headers(part_of(wanted.header)).decode()), False
-    if wanted.field and path_of(wanted) is None:
-        entered = bool(keys_of(wanted) or _beginnings(wanted))
-        yield holds(_value_of_newest(deliveries.c.fields), in_fields(part_of(wanted.field)).decode()), entered
-    if wanted.search:
+    if criteria.header:
+        yield holds(invocations.c.headers, in_headers(part_of(criteria.header)).decode()), False
+    if criteria.field and path_of(criteria) is None:
+        entered = bool(keys_of(criteria) or _beginnings(criteria))
+        yield (
+            holds(_value_of_newest(deliveries.c.fields), in_fields(part_of(criteria.field)).decode()),
+            entered,
+        )
+    if criteria.search:
         reasons = invocations.c.detail, _value_of_newest(deliveries.c.error)
         columns = invocations.c.body, invocations.c.headers, invocations.c.query, *reasons
-        found = [holds(column, wanted.search) for column in columns]
-        yield or_(invocations.c.id == wanted.search, *found), False
+        conditions = [holds(column, criteria.search) for column in columns]
+        yield or_(invocations.c.id == criteria.search, *conditions), False
 
 
 def _in_sqlite(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     """Compares without regard to case. In bytes only the letters A to Z are made small."""
     small = func.lower(cast(column, Text))
-    return or_(*(func.instr(small, one) > 0 for one in spellings(text)))
+    return or_(*(func.instr(small, spelling) > 0 for spelling in spellings(text)))
 
 
 def _in_postgres(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
@@ -218,36 +225,36 @@ def _in_postgres(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
 
     if isinstance(column.type, Text):
         letters = func.lower(collate(column, "C"))
-        return or_(*(within(letters, one) for one in spellings(text)))
+        return or_(*(within(letters, spelling) for spelling in spellings(text)))
     small = func.lower(collate(func.convert_from(column, "LATIN1"), "C"))
-    as_latin = (one.encode().decode("latin-1") for one in spellings(text))
+    as_latin = (spelling.encode().decode("latin-1") for spelling in spellings(text))
     return case(
         (within(column, b"\0"), within(column, text.encode())),
-        else_=or_(*(within(small, one) for one in as_latin)),
+        else_=or_(*(within(small, spelling) for spelling in as_latin)),
     )
 
 
-def keys_of(wanted: HistoryFilter) -> list[bytes]:
+def keys_of(criteria: HistoryFilter) -> list[bytes]:
     """The entries of the index under which all of the calls are, first the one that fewer have."""
-    keys = [value_key(value) for value in _values(wanted) if beginning_key(value) is None]
-    return [*keys, address_key(wanted.address)] if wanted.address else keys
+    keys = [value_key(value) for value in _values(criteria) if beginning_key(value) is None]
+    return [*keys, address_key(criteria.address)] if criteria.address else keys
 
 
-def _beginnings(wanted: HistoryFilter) -> list[bytes]:
-    return [key for value in _values(wanted) if (key := beginning_key(value)) is not None]
+def _beginnings(criteria: HistoryFilter) -> list[bytes]:
+    return [key for value in _values(criteria) if (key := beginning_key(value)) is not None]
 
 
-def _values(wanted: HistoryFilter) -> list[str]:
+def _values(criteria: HistoryFilter) -> list[str]:
     """Which mapped values, or beginnings of them, are asked for."""
-    found = [wanted.value] if wanted.value and not wanted.value.startswith("inv_") else []
-    part = part_of(wanted.field) if wanted.field else None
+    values = [criteria.value] if criteria.value and not criteria.value.startswith("inv_") else []
+    part = part_of(criteria.field) if criteria.field else None
     if part is not None and part.is_mapped and part.value:
-        found.append(part.value + "*" * part.begins)
-    return found
+        values.append(part.value + "*" * part.begins)
+    return values
 
 
-def _more_than(connection: Connection, most: int, found: Select[Any] | CompoundSelect[Any]) -> bool:
-    return connection.scalar(found.offset(most).limit(1)) is not None
+def _more_than(connection: Connection, most: int, query: Select[Any] | CompoundSelect[Any]) -> bool:
+    return connection.scalar(query.offset(most).limit(1)) is not None
 
 
 def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:

@@ -24,25 +24,27 @@ class Findable(Repository):
         """The oldest call that cannot be found by a value yet."""
         reached = how_far(connection, CHORE)
         first = select(func.min(invocations.c.id)).where(invocations.c.id > reached)
-        found: str | None = connection.scalar(first)
-        return found
+        oldest: str | None = connection.scalar(first)
+        return oldest
 
     @reads
     def following(
         self, connection: Connection, after: str, before: float | None, limit: int, largest_body: int
     ) -> list[tuple[Invocation, dict[str, str]]]:
         """The oldest calls that cannot be found yet, with headers and small bodies, and their mapped values."""
-        found = brief(largest_body).where(invocations.c.id > after)
+        query = brief(largest_body).where(invocations.c.id > after)
         if before is not None:
-            found = found.where(invocations.c.id < first_id_at("inv", before))
-        rows = connection.execute(found.order_by(invocations.c.id).limit(limit)).all()
+            query = query.where(invocations.c.id < first_id_at("inv", before))
+        rows = connection.execute(query.order_by(invocations.c.id).limit(limit)).all()
         if not rows:
             return []
         # They follow each other, and so do their deliveries.
         started = select(deliveries.c.invocation_id, deliveries.c.fields).where(
             deliveries.c.key >= rows[0].id + ".", deliveries.c.key < rows[-1].id + "/"
         )
-        fields = {one: read_kept(kept, dict[str, str], {}) for one, kept in connection.execute(started)}
+        fields = {
+            call_id: read_kept(kept, dict[str, str], {}) for call_id, kept in connection.execute(started)
+        }
         return [(invocation_of(row), fields.get(row.id, {})) for row in rows]
 
     @writes
@@ -63,7 +65,7 @@ class Findable(Repository):
         if not changed_one(connection, ours.values(reached=last, at=milliseconds(now), **back)):
             return False
         # In the order of the table's key, so that neighbours are written together.
-        rows = sorted((key, one) for one, found in keys.items() for key in found)
-        values: list[Parameters] = [{"value": key, "invocation_id": one} for key, one in rows]
+        rows = sorted((key, call_id) for call_id, its_keys in keys.items() for key in its_keys)
+        values: list[Parameters] = [{"value": key, "invocation_id": call_id} for key, call_id in rows]
         execute_for_each(connection, insert_missing(call_values, connection.dialect.name), values)
         return True

@@ -27,9 +27,9 @@ READ_AT_ONCE = 100
 T = TypeVar("T")
 
 
-async def look_up(database: Database, wanted: HistoryFilter, query: Callable[[Connection], T]) -> T:
+async def look_up(database: Database, criteria: HistoryFilter, query: Callable[[Connection], T]) -> T:
     """Runs the query as a search if it reads the calls themselves: others do not wait for it, and it is ended some time."""
-    return await (database.search(query) if looks_into_calls(wanted) else database.read(query))
+    return await (database.search(query) if looks_into_calls(criteria) else database.read(query))
 
 
 class Look:
@@ -38,24 +38,24 @@ class Look:
     def __init__(
         self,
         connection: Connection,
-        wanted: HistoryFilter,
+        criteria: HistoryFilter,
         most: int,
         before: str | None = None,
         whole_key: bool = False,
         since: str | None = None,
     ) -> None:
         """``whole_key``: if all of the calls are under one key of an index, those under it are gone through to the last."""
-        self._key = next(iter(keys_of(wanted)), None)
-        self._conditions, indexed = conditions_of(connection, wanted)
+        self._key = next(iter(keys_of(criteria)), None)
+        self._conditions, indexed = conditions_of(connection, criteria)
         if before is not None:
             self._conditions.append(invocations.c.id < before)
         if since is not None:
             self._conditions.append(invocations.c.id >= since)
-        in_payload = path_of(wanted)
+        in_payload = path_of(criteria)
         self.horizon: str | None = None
         """The last call that was looked at: the next page begins after it. None where there is nothing after it."""
         if not indexed or in_payload is not None or (self._key is not None and not whole_key):
-            self.horizon = last_looked_at(connection, wanted, self._along(wanted, before, since))
+            self.horizon = last_looked_at(connection, criteria, self._along(criteria, before, since))
         if self.horizon is not None:
             self._conditions.append(invocations.c.id >= self.horizon)
         self.read: list[str] | None = None
@@ -66,33 +66,33 @@ class Look:
             self._conditions.append(invocations.c.id.in_(self.read))
 
     def calls(self, *columns: ColumnElement[Any]) -> Select[Any]:
-        found = select(*columns).where(*self._conditions)
+        query = select(*columns).where(*self._conditions)
         if self._key is None:
-            return found
-        found = found.join(call_values, call_values.c.invocation_id == invocations.c.id)
-        return found.where(call_values.c.value == self._key)
+            return query
+        query = query.join(call_values, call_values.c.invocation_id == invocations.c.id)
+        return query.where(call_values.c.value == self._key)
 
     def newest_first(self, *columns: ColumnElement[Any]) -> Select[Any]:
         # Along the key's own order: the page's rows are the first that are met.
         order = invocations.c.id if self._key is None else call_values.c.invocation_id
         return self.calls(*columns).order_by(order.desc())
 
-    def _along(self, wanted: HistoryFilter, before: str | None, since: str | None) -> Select[str]:
+    def _along(self, criteria: HistoryFilter, before: str | None, since: str | None) -> Select[str]:
         """The ids that are gone through, in that order."""
         if self._key is not None:
             entry = call_values.c.invocation_id
-            found = select(entry.label("id")).join(invocations, invocations.c.id == entry)
-            found = found.where(call_values.c.value == self._key)
+            query = select(entry.label("id")).join(invocations, invocations.c.id == entry)
+            query = query.where(call_values.c.value == self._key)
         else:
             entry = invocations.c.id
-            found = select(entry)
-            if wanted.webhook_id is not None:
-                found = found.where(invocations.c.webhook_id == wanted.webhook_id)
+            query = select(entry)
+            if criteria.webhook_id is not None:
+                query = query.where(invocations.c.webhook_id == criteria.webhook_id)
         if before is not None:
-            found = found.where(entry < before)
+            query = query.where(entry < before)
         if since is not None:
-            found = found.where(entry >= since)
-        return found.order_by(entry.desc())
+            query = query.where(entry >= since)
+        return query.order_by(entry.desc())
 
     def _with_value(
         self, connection: Connection, part: ContentPart, most: int
@@ -100,23 +100,23 @@ class Look:
         """The newest calls with it in their payload, each body read, and the one after which the time for that was over."""
         columns = (invocations.c.id, invocations.c.headers, invocations.c.body)
         newest_first = select(*columns).where(*self._conditions).order_by(invocations.c.id.desc())
-        found: list[str] = []
+        ids: list[str] = []
         began = thread_time()
         with connection.execute(newest_first, execution_options={"yield_per": READ_AT_ONCE}) as read:
             for rows in read.partitions():
                 for invocation_id, headers, body in rows:
                     if is_in_payload(part, headers, body or b""):
-                        found.append(invocation_id)
-                        if len(found) == most:
-                            return found, None
+                        ids.append(invocation_id)
+                        if len(ids) == most:
+                            return ids, None
                 if thread_time() - began > LONGEST_READING:
-                    return found, invocation_id
-        return found, None
+                    return ids, invocation_id
+        return ids, None
 
 
-def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[str]) -> str | None:
+def last_looked_at(connection: Connection, criteria: HistoryFilter, along: Select[str]) -> str | None:
     """The id at which one look ends; None if it comes to the end. The bodies' sizes bound a search."""
-    if not wanted.search and path_of(wanted) is None:
+    if not criteria.search and path_of(criteria) is None:
         return connection.scalar(along.offset(LONGEST_LOOK - 1).limit(1))
     total = 0
     rows = connection.execute(along.add_columns(invocations.c.body_size).limit(LONGEST_LOOK)).all()

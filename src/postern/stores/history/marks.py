@@ -19,20 +19,20 @@ from postern.stores.sql.upsert import insert_first
 
 class CallMarks(Repository):
     async def of(self, invocation_id: str) -> Marks:
-        found = await self.between(invocation_id, invocation_id)
-        return found.get(invocation_id) or Marks([], [])
+        marks = await self.between(invocation_id, invocation_id)
+        return marks.get(invocation_id) or Marks([], [])
 
     @reads
     def between(self, connection: Connection, oldest: str, newest: str) -> dict[str, Marks]:
         """Returns the marks of the calls in this range of ids that have any."""
-        found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
+        marks: dict[str, Marks] = defaultdict(lambda: Marks([], []))
         notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
         for row in connection.execute(notes.order_by(call_notes.c.id)):
-            found[row.invocation_id].notes.append(value_of(Note, row, by=row.author))
+            marks[row.invocation_id].notes.append(value_of(Note, row, by=row.author))
         made = select(edited_calls).where(edited_calls.c.made_from.between(oldest, newest))
         for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
-            found[row.made_from].edited.append(row.invocation_id)
-        return found
+            marks[row.made_from].edited.append(row.invocation_id)
+        return marks
 
     @writes
     def bookmark(
@@ -52,15 +52,20 @@ class CallMarks(Repository):
 
     @writes
     def add_note(
-        self, connection: Connection, invocation_id: str, one: Note, most: int, note: AuditEntry
+        self, connection: Connection, invocation_id: str, added: Note, most: int, note: AuditEntry
     ) -> bool:
         """False, and nothing written, where there are that many already."""
         lock_call(connection, invocation_id)
         count = select(func.count()).where(call_notes.c.invocation_id == invocation_id)
         if connection.execute(count).scalar_one() >= most:
             return False
-        row = {"id": one.id, "invocation_id": invocation_id, "at": milliseconds(one.at), "author": one.by}
-        connection.execute(insert(call_notes).values(**row, text=one.text))
+        row = {
+            "id": added.id,
+            "invocation_id": invocation_id,
+            "at": milliseconds(added.at),
+            "author": added.by,
+        }
+        connection.execute(insert(call_notes).values(**row, text=added.text))
         write_note(connection, note)
         return True
 
@@ -98,8 +103,8 @@ class SavedViews(Repository):
 
     @reads
     def _where(self, connection: Connection, *conditions: ColumnElement[bool]) -> list[SavedView]:
-        found = select(saved_views).where(*conditions).order_by(saved_views.c.id)
-        return all_of(SavedView, connection, found)
+        query = select(saved_views).where(*conditions).order_by(saved_views.c.id)
+        return all_of(SavedView, connection, query)
 
     @writes
     def add(self, connection: Connection, view: SavedView, most: int, note: AuditEntry) -> bool:

@@ -55,26 +55,26 @@ _LISTED = [column for column in invocations.c if column.name not in _BULKY]
 
 
 class History(Repository):
-    async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
+    async def page(self, criteria: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
         def query(connection: Connection) -> HistoryPage:
             rows: list[Row[Any]] = []
             for since, until in newest_first(connection, before):
                 most = limit + 1 - len(rows)
-                look = Look(connection, wanted, most, until, since=since)
+                look = Look(connection, criteria, most, until, since=since)
                 rows += connection.execute(look.newest_first(*_LISTED).limit(most))
                 if len(rows) > limit or look.horizon is not None:
                     break
             more: str | None = rows[limit - 1].id if len(rows) > limit else look.horizon
-            found = [invocation_of(row) for row in rows[:limit]]
-            return HistoryPage(_stories(connection, found), more)
+            calls = [invocation_of(row) for row in rows[:limit]]
+            return HistoryPage(_stories(connection, calls), more)
 
-        return await look_up(self._database, wanted, query)
+        return await look_up(self._database, criteria, query)
 
-    async def count(self, wanted: HistoryFilter) -> Counted:
+    async def count(self, criteria: HistoryFilter) -> Counted:
         """Counts as far as that costs about as much as a page."""
 
         def query(connection: Connection) -> Counted:
-            look = Look(connection, wanted, MOST_COUNTED + 1, whole_key=True)
+            look = Look(connection, criteria, MOST_COUNTED + 1, whole_key=True)
             if look.read is not None:
                 calls = len(look.read)
             else:
@@ -83,12 +83,12 @@ class History(Repository):
             more = calls > MOST_COUNTED or look.horizon is not None
             return Counted(min(calls, MOST_COUNTED), more, look.horizon)
 
-        return await look_up(self._database, wanted, query)
+        return await look_up(self._database, criteria, query)
 
     @reads
     def oldest(self, connection: Connection) -> str | None:
-        found: str | None = connection.scalar(select(func.min(invocations.c.id)))
-        return found
+        first_id: str | None = connection.scalar(select(func.min(invocations.c.id)))
+        return first_id
 
     @reads
     def get(self, connection: Connection, invocation_id: str) -> Story | None:
@@ -101,26 +101,26 @@ class History(Repository):
     ) -> list[Invocation]:
         """A webhook's rejected calls behind that one, the oldest first and without those that were admitted: as many as their
         bodies allow, one at least."""
-        wanted = (
+        conditions = (
             invocations.c.webhook_id == webhook_id,
             invocations.c.outcome == "rejected",
             UNUSUAL_INVOCATIONS,
             invocations.c.id > after,
             not_(exists().where(belongs())),
         )
-        return _that_fit(connection, wanted, invocations.c.id.asc(), limit, most_bytes)
+        return _that_fit(connection, conditions, invocations.c.id.asc(), limit, most_bytes)
 
     @reads
     def taken(
         self, connection: Connection, webhook_id: str, before: str | None, limit: int, most_bytes: int
     ) -> list[Invocation]:
         """A webhook's accepted and filtered calls before that one, the newest first, likewise."""
-        wanted = [
+        conditions = [
             invocations.c.webhook_id == webhook_id,
             invocations.c.outcome.in_(("accepted", "filtered")),
             *([invocations.c.id < before] if before is not None else []),
         ]
-        return _that_fit(connection, wanted, invocations.c.id.desc(), limit, most_bytes)
+        return _that_fit(connection, conditions, invocations.c.id.desc(), limit, most_bytes)
 
     @reads
     def masked_tokens(self, connection: Connection, invocation_ids: list[str]) -> dict[str, str]:
@@ -132,22 +132,22 @@ class History(Repository):
     def came_again(self, connection: Connection, rejected: list[Invocation]) -> dict[str, str]:
         """The sender's own retries: for each of a webhook's rejected calls, the oldest first, the first accepted call with the
         same body among the next few thousand."""
-        found: dict[str, str] = {}
+        retries: dict[str, str] = {}
         while rejected:
             of_webhook = invocations.c.webhook_id == rejected[0].webhook_id
             behind = select(invocations.c.id).where(of_webhook, invocations.c.id > rejected[0].id)
             behind = behind.order_by(invocations.c.id)
             # Looked through together: all whose next few thousand end before the last one of these.
             reach = connection.scalar(behind.offset(LONGEST_LOOK).limit(1))
-            near = [one for one in rejected if reach is None or one.id <= reach]
+            near = [call for call in rejected if reach is None or call.id <= reach]
             accepted: dict[bytes | None, list[str]] = {}
             for invocation_id, body in connection.execute(_alike(behind.limit(2 * LONGEST_LOOK), near)):
                 accepted.setdefault(body, []).append(invocation_id)
-            for one in near:
-                if again := next((id for id in accepted.get(one.body, ()) if id > one.id), None):
-                    found[one.id] = again
+            for call in near:
+                if again := next((id for id in accepted.get(call.body, ()) if id > call.id), None):
+                    retries[call.id] = again
             rejected = rejected[len(near) :]
-        return found
+        return retries
 
     @reads
     def stretch(self, connection: Connection, before: str | None, limit: int, most_bytes: int) -> HistoryPage:
@@ -171,7 +171,7 @@ class History(Repository):
         rows = connection.execute(
             select(*_WHOLE).where(within(invocations.c.id)).order_by(invocations.c.id.desc())
         )
-        made = {one.id: Story(one, []) for one in map(_whole, rows.all())}
+        made = {call.id: Story(call, []) for call in map(_whole, rows.all())}
         theirs = deliveries.c.key.between(oldest + ".", newest + "/")
         _put_together(connection, made, _deliveries(connection, theirs), within)
         return HistoryPage(list(made.values()), oldest)
@@ -181,8 +181,8 @@ class History(Repository):
         self, connection: Connection, invocation_ids: list[str], largest_body: int | None = None
     ) -> list[Story]:
         """Returns stories with headers, and with bodies up to that size."""
-        wanted = brief(largest_body).where(invocations.c.id.in_(invocation_ids))
-        return _stories(connection, [invocation_of(row) for row in connection.execute(wanted)])
+        query = brief(largest_body).where(invocations.c.id.in_(invocation_ids))
+        return _stories(connection, [invocation_of(row) for row in connection.execute(query)])
 
     @reads
     def some(self, connection: Connection, invocation_ids: list[str]) -> list[Story]:
@@ -192,15 +192,15 @@ class History(Repository):
     @reads
     def contents(self, connection: Connection, invocation_ids: list[str]) -> dict[str, Content]:
         """Returns headers and bodies of the calls that are still there."""
-        are_these, asked = among(connection, invocation_ids)
+        are_these, argument = among(connection, invocation_ids)
         text = f"SELECT id, headers, body FROM invocations WHERE id {are_these}"
         with in_the_driver(connection, text) as driver:
-            return {id: Content(headers, body) for id, headers, body in driver.execute(text, (asked,))}
+            return {id: Content(headers, body) for id, headers, body in driver.execute(text, (argument,))}
 
 
 def _that_fit(
     connection: Connection,
-    wanted: Sequence[ColumnElement[bool]],
+    conditions: Sequence[ColumnElement[bool]],
     order: UnaryExpression[str],
     limit: int,
     most_bytes: int,
@@ -209,7 +209,7 @@ def _that_fit(
     sizes = select(invocations.c.id, func.coalesce(func.length(invocations.c.body), 0))
     ids: list[str] = []
     total = 0
-    for invocation_id, size in connection.execute(sizes.where(*wanted).order_by(order).limit(limit)):
+    for invocation_id, size in connection.execute(sizes.where(*conditions).order_by(order).limit(limit)):
         total += size
         if ids and total > most_bytes:
             break
@@ -228,17 +228,17 @@ def brief(largest_body: int | None) -> Select[Any]:
 def _alike(among: Select[Any], calls: list[Invocation]) -> Select[Any]:
     """Selects the accepted calls that have the body of one of these."""
     there = among.subquery()
-    bodies = {one.body for one in calls if one.body is not None}
+    bodies = {call.body for call in calls if call.body is not None}
     alike = select(invocations.c.id, invocations.c.body).join(there, there.c.id == invocations.c.id)
     return alike.where(
         invocations.c.outcome == "accepted",
-        invocations.c.body_size.in_({one.body_size for one in calls}),
+        invocations.c.body_size.in_({call.body_size for call in calls}),
         invocations.c.body.in_(bodies),
     ).order_by(invocations.c.id)
 
 
-def _stories(connection: Connection, found: list[Invocation]) -> list[Story]:
-    made = {invocation.id: Story(invocation, []) for invocation in found}
+def _stories(connection: Connection, calls: list[Invocation]) -> list[Story]:
+    made = {invocation.id: Story(invocation, []) for invocation in calls}
     if made:
         _put_together(connection, made, _deliveries(connection, _of(made)), methodcaller("in_", list(made)))
     return list(made.values())
@@ -270,15 +270,15 @@ def _deliveries(connection: Connection, theirs: ColumnElement[bool]) -> list[Del
 
 
 def _of(invocation_ids: Iterable[str]) -> ColumnElement[bool]:
-    return or_(*(belongs(one) for one in invocation_ids))
+    return or_(*(belongs(invocation_id) for invocation_id in invocation_ids))
 
 
 def _whole(row: Sequence[Any]) -> Invocation:
     """Reads a row of all columns by their places: reading them by their names takes five times as long."""
-    one = Invocation(*row)
-    one.received_at = seconds(row[_RECEIVED_AT])
-    one.trace = one.trace or b"[]"
-    return one
+    call = Invocation(*row)
+    call.received_at = seconds(row[_RECEIVED_AT])
+    call.trace = call.trace or b"[]"
+    return call
 
 
 def invocation_of(row: Row[Any]) -> Invocation:

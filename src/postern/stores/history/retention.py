@@ -100,14 +100,14 @@ class Retention(Repository):
         """A webhook's rejected calls that are too many, in steps, without those that were admitted since."""
         parts = ("path", "query", "headers", "trace", "body")
         size = sum((func.coalesce(func.length(invocations.c[part]), 0) for part in parts), literal(ROW_SIZE))
-        wanted = select(invocations.c.id, invocations.c.address, invocations.c.code, size).where(
+        query = select(invocations.c.id, invocations.c.address, invocations.c.code, size).where(
             invocations.c.webhook_id == webhook_id,
             invocations.c.outcome == "rejected",
             UNUSUAL_INVOCATIONS,
             not_(exists().where(belongs())),
         )
-        rows = [Rejected(*row) for row in connection.execute(wanted.order_by(invocations.c.id))]
-        beyond = iter([(one.id, one.size) for one in rejected_to_delete(rows, room)])
+        rows = [Rejected(*row) for row in connection.execute(query.order_by(invocations.c.id))]
+        beyond = iter([(call.id, call.size) for call in rejected_to_delete(rows, room)])
         return list(iter(lambda: _one_step(beyond), []))
 
     async def with_bodies(
@@ -118,9 +118,9 @@ class Retention(Repository):
         return await self._step(after, *_older(webhook_id, moment), *_bodies(filtered))
 
     @reads
-    def _step(self, connection: Connection, after: str, *wanted: ColumnElement[bool]) -> list[str]:
-        found = select(invocations.c.id, invocations.c.body_size).where(*wanted, invocations.c.id > after)
-        rows = connection.execute(found.order_by(invocations.c.id).limit(STEP))
+    def _step(self, connection: Connection, after: str, *conditions: ColumnElement[bool]) -> list[str]:
+        query = select(invocations.c.id, invocations.c.body_size).where(*conditions, invocations.c.id > after)
+        rows = connection.execute(query.order_by(invocations.c.id).limit(STEP))
         return _one_step((row.id, row.body_size) for row in rows)
 
     async def delete(self, invocation_ids: list[str]) -> int:
@@ -131,22 +131,22 @@ class Retention(Repository):
     def delete_rejected(self, connection: Connection, invocation_ids: list[str], now: float) -> int:
         """Deletes those that are there and were not admitted meanwhile, and counts them as not kept."""
         lock_calls(connection, invocation_ids)
-        found = select(invocations.c.id, invocations.c.webhook_id, invocations.c.code)
+        query = select(invocations.c.id, invocations.c.webhook_id, invocations.c.code)
         gone = connection.execute(
-            found.where(invocations.c.id.in_(invocation_ids), not_(exists().where(belongs())))
+            query.where(invocations.c.id.in_(invocation_ids), not_(exists().where(belongs())))
         ).all()
-        counted = Counter((one.webhook_id, int(now // 60), UNKEPT + one.code) for one in gone)
+        counted = Counter((row.webhook_id, int(now // 60), UNKEPT + row.code) for row in gone)
         count_volume(
             connection,
             {name: [number, number, *[0] * len(LATENCY_BOUNDS_MS)] for name, number in counted.items()},
         )
-        return self._delete([one.id for one in gone], connection)
+        return self._delete([row.id for row in gone], connection)
 
     def _delete(self, invocation_ids: list[str], connection: Connection) -> int:
         kept, keys = self._let_go(connection, invocation_ids)
         if keys:
             connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
-        gone = [one for one in invocation_ids if one not in kept]
+        gone = [call_id for call_id in invocation_ids if call_id not in kept]
         if not gone:
             return 0
         for table in OF_A_CALL:
@@ -157,7 +157,7 @@ class Retention(Repository):
     def strip(self, connection: Connection, invocation_ids: list[str]) -> tuple[int, str | None]:
         """Take the bodies away, and the answers' bodies. How many, and the first that had to keep its own."""
         kept, keys = self._let_go(connection, invocation_ids)
-        bare = [one for one in invocation_ids if one not in kept]
+        bare = [call_id for call_id in invocation_ids if call_id not in kept]
         stripped = update(invocations).where(invocations.c.id.in_(bare)).values(body=None)
         count = connection.execute(stripped).rowcount if bare else 0
         if keys:
@@ -172,11 +172,11 @@ class Retention(Repository):
         deliveries. Notes those that the engine has seen. A request that adds a replay or a note to one of them meanwhile waits,
         and then finds it gone."""
         lock_calls(connection, invocation_ids)
-        asked = select(
+        query = select(
             deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts
         )
-        asked = asked.select_from(invocations.join(deliveries, belongs()))
-        rows = connection.execute(asked.where(invocations.c.id.in_(invocation_ids))).all()
+        query = query.select_from(invocations.join(deliveries, belongs()))
+        rows = connection.execute(query.where(invocations.c.id.in_(invocation_ids))).all()
         kept = {row.invocation_id for row in rows if row.state in _UNFINISHED}
         gone = [row for row in rows if row.invocation_id not in kept]
         if handed_over := [{"delivery_key": row.key} for row in gone if row.attempts]:
@@ -244,8 +244,8 @@ class Retention(Repository):
         return await self._count()
 
     @reads
-    def _count(self, connection: Connection, *wanted: ColumnElement[bool]) -> int:
-        return connection.scalar(select(func.count()).select_from(invocations).where(*wanted)) or 0
+    def _count(self, connection: Connection, *conditions: ColumnElement[bool]) -> int:
+        return connection.scalar(select(func.count()).select_from(invocations).where(*conditions)) or 0
 
 
 def _older(webhook_id: str, moment: float) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

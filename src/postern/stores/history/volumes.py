@@ -48,44 +48,44 @@ class Volumes(Repository):
         """Volumes by the bucket's first minute, without empty buckets. ``webhook_id``: None for all webhooks."""
         # The key begins with the webhook: naming each makes it one short range a webhook instead of one look at
         # everything.
-        one = (
+        unsummed = (
             volumes.c.webhook_id == webhook_id
             if webhook_id
             else volumes.c.webhook_id.in_(select(webhooks.c.id))
         )
         summed = volume_rollups.c.webhook_id == (webhook_id or ALL)
-        found: dict[int, Volume] = {}
+        totals: dict[int, Volume] = {}
         for table, first, end in parts(connection, since, until, step):
-            wanted = summed if table is volume_rollups else one
+            condition = summed if table is volume_rollups else unsummed
             bucket = table.c.minute - table.c.minute % step
             sums = (func.sum(table.c[column]) for column in ("calls", *WITHIN))
             statement = select(bucket, table.c.code, *sums).where(
-                wanted, table.c.minute >= first, table.c.minute < end
+                condition, table.c.minute >= first, table.c.minute < end
             )
             for minute, code, calls, *within in connection.execute(statement.group_by(bucket, table.c.code)):
-                found.setdefault(int(minute), Volume()).add(
+                totals.setdefault(int(minute), Volume()).add(
                     code, int(calls), [int(count) for count in within]
                 )
-        return found
+        return totals
 
     @reads
     def calls(
         self, connection: Connection, webhook_ids: Sequence[str] | None, since: int, until: int, step: int
     ) -> dict[str, Counter[int]]:
         """Returns by webhook how many calls came, by the bucket's first minute. ``webhook_ids``: None for all that were called."""
-        found = defaultdict[str, Counter[int]](Counter)
+        counts = defaultdict[str, Counter[int]](Counter)
         among = called_since(since) if webhook_ids is None else webhook_ids
         for table, first, end in parts(connection, since, until, step):
-            wanted = table.c.webhook_id.in_(among)
+            condition = table.c.webhook_id.in_(among)
             bucket = table.c.minute - table.c.minute % step
             statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
-            statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
+            statement = statement.where(condition, table.c.minute >= first, table.c.minute < end)
             for webhook_id, minute, code, calls in connection.execute(
                 statement.group_by(table.c.webhook_id, bucket, table.c.code)
             ):
                 if is_call(code):
-                    found[webhook_id][int(minute)] += int(calls)
-        return found
+                    counts[webhook_id][int(minute)] += int(calls)
+        return counts
 
     @writes
     def count(self, connection: Connection, counted: Mapping[tuple[str, int, str], int], now: float) -> None:

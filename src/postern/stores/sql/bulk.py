@@ -50,7 +50,7 @@ def execute_for_each(connection: Connection, statement: Executable, rows: list[P
     given = [constants | row for row in rows]
     with in_the_driver(connection, text) as driver:
         if in_order is not None:
-            return [driver.execute(text, in_order(one)).rowcount for one in given]
+            return [driver.execute(text, in_order(values)).rowcount for values in given]
         if not given:
             return []
         with driver.cursor() as cursor:

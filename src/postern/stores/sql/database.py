@@ -208,10 +208,10 @@ class DatabaseFile:
 
     def lost(self) -> str | None:
         try:
-            found = _identity(self._path)
+            identity = _identity(self._path)
         except OSError as error:
             return f"{self._path.name} has been moved or deleted while it was open ({error.strerror})"
-        if found != self._identity:
+        if identity != self._identity:
             return f"{self._path.name} has been replaced by another file while it was open"
         return None
 
@@ -231,8 +231,8 @@ class DatabaseFile:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _sqlite_engine(url: URL, file: DatabaseFile, begin: str, cache: int) -> Engine:
@@ -301,9 +301,9 @@ def _postgres_engine(url: URL, size: int, greeting: tuple[str, ...]) -> Engine:
     def greet(connection: Any, record: Any) -> None:
         before, connection.autocommit = connection.autocommit, True
         for statement in greeting:
-            found = connection.execute(statement)
+            result = connection.execute(statement)
             if statement is _OWN_SHARD:
-                record.info["shard"] = int(found.fetchone()[0])
+                record.info["shard"] = int(result.fetchone()[0])
         connection.autocommit = before
 
     return engine

@@ -57,9 +57,9 @@ def first_of(kind: Callable[..., T], connection: Connection, statement: Executab
 
 def row_of(value: Any, /, **given: object) -> dict[str, Any]:
     """The same for an insert."""
-    found = {
-        name: milliseconds(one) if time and one is not None else one
+    row = {
+        name: milliseconds(member) if time and member is not None else member
         for name, time in _times(value.__class__).items()
-        for one in (getattr(value, name),)
+        for member in (getattr(value, name),)
     }
-    return {**found, **given}
+    return {**row, **given}

@@ -75,25 +75,25 @@ def differences(connection: Connection) -> list[str]:
     }
     indexes = set(connection.execute(text(_SQLITE_INDEXES if sqlite else _POSTGRES_INDEXES)).scalars())
     tables = {table for table, _ in columns}
-    found = [f"table {name} is missing" for name in metadata.tables if name not in tables]
+    lacking = [f"table {name} is missing" for name in metadata.tables if name not in tables]
     for table in metadata.tables.values():
         if table.name not in tables:
             continue
         for column in table.columns:
             filled = columns.get((table.name, column.name))
             if filled is None:
-                found.append(f"column {table.name}.{column.name} is missing")
+                lacking.append(f"column {table.name}.{column.name} is missing")
             elif filled == column.nullable:
-                found.append(
+                lacking.append(
                     f"column {table.name}.{column.name} {'must' if filled else 'need not'} have a value"
                 )
-        found += [f"index {index.name} is missing" for index in table.indexes if index.name not in indexes]
-    return found
+        lacking += [f"index {index.name} is missing" for index in table.indexes if index.name not in indexes]
+    return lacking
 
 
 def migrate(database: Database) -> None:
-    found = database.read_now(revision)
-    if found == newest() or (found is not None and why_unknown(found)):  # ``verify`` says why
+    version = database.read_now(revision)
+    if version == newest() or (version is not None and why_unknown(version)):  # ``verify`` says why
         return
     from alembic import command
     from alembic.config import Config
@@ -123,27 +123,27 @@ def _is_empty(connection: Connection) -> bool:
 
 
 def _looked_through(connection: Connection) -> tuple[str | None, list[str]]:
-    found = revision(connection)
-    return found, differences(connection) if found == newest() else []
+    version = revision(connection)
+    return version, differences(connection) if version == newest() else []
 
 
 def verify(database: Database) -> None:
     """Raises ``SchemaMismatch``, with a sentence that says what differs and what to do."""
-    found, lacking = database.read_now(_looked_through)
-    if found == newest():
+    version, lacking = database.read_now(_looked_through)
+    if version == newest():
         if lacking:
             named = ", ".join(lacking[:MOST_NAMED]) + (", …" if len(lacking) > MOST_NAMED else "")
             raise SchemaMismatch(
-                f"the database says that its schema is {found}, and its tables differ from it: {named}. It was made by an "
+                f"the database says that its schema is {version}, and its tables differ from it: {named}. It was made by an "
                 "unfinished version, or changed by hand: restore a backup, or put it right"
             )
         return
-    if found is not None and (why := why_unknown(found)):
+    if version is not None and (why := why_unknown(version)):
         raise SchemaMismatch(f"this database cannot be opened: {why}")
-    if found is None:
+    if version is None:
         raise SchemaMismatch(
             "the database is not set up for Postern: `postern serve` does that where it is empty, and `postern migrate` beside other tables"
         )
     raise SchemaMismatch(
-        f"the database was made by an older version (its schema is {found}, and this version needs {newest()}): run `postern migrate`"
+        f"the database was made by an older version (its schema is {version}, and this version needs {newest()}): run `postern migrate`"
     )

@@ -9,8 +9,8 @@ from postern.stores.sql.wake import CONFIGURATION, announce
 
 def versions(connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
     """The versions of those that are there, locked until the commit: what is written afterwards depends on them."""
-    found = select(webhooks.c.id, webhooks.c.version).where(webhooks.c.id.in_(webhook_ids), ALIVE)
-    return {row[0]: row[1] for row in connection.execute(found.order_by(webhooks.c.id).with_for_update())}
+    query = select(webhooks.c.id, webhooks.c.version).where(webhooks.c.id.in_(webhook_ids), ALIVE)
+    return {row[0]: row[1] for row in connection.execute(query.order_by(webhooks.c.id).with_for_update())}
 
 
 def next_epoch(connection: Connection) -> int:

@@ -123,7 +123,7 @@ class WebhookStore(Repository):
         transaction: not too many at once, for calls wait behind it."""
         there = versions(connection, [webhook.id for webhook, _ in changed])
         done = [there.get(webhook.id) == webhook.version - 1 for webhook, _ in changed]
-        doing = [one for one, is_done in zip(changed, done, strict=True) if is_done]
+        doing = [pair for pair, is_done in zip(changed, done, strict=True) if is_done]
         if doing:
             epoch = next_epoch(connection)
             for webhook, _ in doing:
@@ -140,16 +140,16 @@ class WebhookStore(Repository):
     @reads
     def names(self, connection: Connection, among: list[str]) -> list[tuple[str, str, bool]]:
         """Id, name, and whether it is deleted."""
-        found = select(webhooks.c.id, webhooks.c.name, webhooks.c.deleted_at.is_not(None))
-        found = found.where(webhooks.c.id.in_(among))
-        return [(row[0], row[1], bool(row[2])) for row in connection.execute(found)]
+        query = select(webhooks.c.id, webhooks.c.name, webhooks.c.deleted_at.is_not(None))
+        query = query.where(webhooks.c.id.in_(among))
+        return [(row[0], row[1], bool(row[2])) for row in connection.execute(query)]
 
     @reads
     def taken(self, connection: Connection, ids: list[str], short_codes: list[str]) -> set[str]:
         """Returns those of the ids and short codes that a webhook has, also one in the bin."""
-        found = select(webhooks.c.id, webhooks.c.short_code)
-        found = found.where(webhooks.c.id.in_(ids) | webhooks.c.short_code.in_(short_codes))
-        return {one for row in connection.execute(found) for one in row}
+        query = select(webhooks.c.id, webhooks.c.short_code)
+        query = query.where(webhooks.c.id.in_(ids) | webhooks.c.short_code.in_(short_codes))
+        return {value for row in connection.execute(query) for value in row}
 
     @reads
     def owners(self, connection: Connection, paths: list[str]) -> dict[str, tuple[str, str]]:
@@ -162,16 +162,16 @@ class WebhookStore(Repository):
     ) -> dict[str, str]:
         """Returns the names of deleted webhooks by id: the newest for which ``is_meant`` is true. Compared here,
         because SQLite and Postgres make letters small in different ways."""
-        found = select(webhooks.c.id, webhooks.c.name).where(webhooks.c.deleted_at.is_not(None))
-        found = found.order_by(webhooks.c.id.desc())
-        meant = ((row[0], row[1]) for row in connection.execute(found) if is_meant(row[1]))
+        query = select(webhooks.c.id, webhooks.c.name).where(webhooks.c.deleted_at.is_not(None))
+        query = query.order_by(webhooks.c.id.desc())
+        meant = ((row[0], row[1]) for row in connection.execute(query) if is_meant(row[1]))
         return dict(islice(meant, limit))
 
     @reads
     def some(self, connection: Connection, webhook_ids: list[str]) -> dict[str, Stored]:
         """Returns those that are there, by id."""
         rows = list(_of(connection, select(webhooks).where(ALIVE), webhooks.c.id, webhook_ids))
-        return {one.id: one for one in self.stored_all(connection, rows)}
+        return {webhook.id: webhook for webhook in self.stored_all(connection, rows)}
 
     @reads
     def page(self, connection: Connection, limit: int, before: str | None = None) -> list[Stored]:
@@ -188,11 +188,11 @@ class WebhookStore(Repository):
             return changed
         rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
         changed.deleted.extend(row.id for row in rows if row.deleted_at is not None)
-        for one in self.stored_all(connection, [row for row in rows if row.deleted_at is None]):
-            if isinstance(one, StoredWebhook):
-                changed.stored.append(one)
+        for webhook in self.stored_all(connection, [row for row in rows if row.deleted_at is None]):
+            if isinstance(webhook, StoredWebhook):
+                changed.stored.append(webhook)
             else:
-                changed.unreadable.append(one)
+                changed.unreadable.append(webhook)
         return changed
 
     @reads
@@ -201,39 +201,39 @@ class WebhookStore(Repository):
         statement = select(
             tallies.c.webhook_id, tallies.c.name, func.sum(tallies.c.count), func.max(tallies.c.last_at)
         ).group_by(tallies.c.webhook_id, tallies.c.name)
-        found: dict[str, dict[str, Tally]] = {webhook_id: {} for webhook_id in webhook_ids}
+        by_webhook: dict[str, dict[str, Tally]] = {webhook_id: {} for webhook_id in webhook_ids}
         for webhook_id, name, count, last_at in connection.execute(
             statement.where(tallies.c.webhook_id.in_(webhook_ids))
         ):
-            found[webhook_id][name] = Tally(int(count), seconds(last_at))
-        return found
+            by_webhook[webhook_id][name] = Tally(int(count), seconds(last_at))
+        return by_webhook
 
     @reads
     def last_calls(self, connection: Connection) -> dict[str, float]:
         """When the last call came, by webhook."""
         last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(tallies.c.name == "calls")
-        found = connection.execute(last.group_by(tallies.c.webhook_id))
-        return {webhook_id: seconds(last_at) for webhook_id, last_at in found}
+        rows = connection.execute(last.group_by(tallies.c.webhook_id))
+        return {webhook_id: seconds(last_at) for webhook_id, last_at in rows}
 
     @writes
-    def announce(self, connection: Connection, webhook_id: str, one: announced.Announcement) -> bool:
+    def announce(self, connection: Connection, webhook_id: str, announcement: announced.Announcement) -> bool:
         """Keeps a secret that a caller announced. Returns False if there is no room for it: it is counted then. One that
         is kept and new makes a new version, so that nobody takes another than they have seen."""
         version = versions(connection, [webhook_id]).get(webhook_id)
         if version is None:
             return False
         before = announced.announced(self._secrets(connection, [webhook_id])[0].get(webhook_id, {}))
-        after = announced.with_another(before, one)
+        after = announced.with_another(before, announcement)
         if after != before:
             kept = msgspec.json.encode(after)
-            self._change_secrets(connection, webhook_id, {announced.FIELD: kept}, one.at)
+            self._change_secrets(connection, webhook_id, {announced.FIELD: kept}, announcement.at)
         if after.kept != before.kept:
             connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id)
                 .values(version=version + 1, epoch=next_epoch(connection))
             )
-        return any(kept.secret == one.secret for kept in after.kept)
+        return any(kept.secret == announcement.secret for kept in after.kept)
 
     @writes
     def reseal(self, connection: Connection, limit: int = 500) -> tuple[int, int]:
@@ -327,16 +327,16 @@ class WebhookStore(Repository):
 
 
 def _of(
-    connection: Connection, found: Select[Any], column: ColumnElement[str], webhook_ids: Sequence[str]
+    connection: Connection, query: Select[Any], column: ColumnElement[str], webhook_ids: Sequence[str]
 ) -> Iterator[Row[Any]]:
     """Yields the rows of these webhooks, however many they are: a statement takes a bounded number of parameters."""
     for start in range(0, len(webhook_ids), 500):
-        yield from connection.execute(found.where(column.in_(webhook_ids[start : start + 500])))
+        yield from connection.execute(query.where(column.in_(webhook_ids[start : start + 500])))
 
 
 def _owners(connection: Connection, paths: Collection[str]) -> dict[str, tuple[str, str]]:
-    found = select(webhooks.c.path, webhooks.c.id, webhooks.c.name).where(webhooks.c.path.in_(paths))
-    return {path: (id, name) for path, id, name in connection.execute(found)}
+    query = select(webhooks.c.path, webhooks.c.id, webhooks.c.name).where(webhooks.c.path.in_(paths))
+    return {path: (id, name) for path, id, name in connection.execute(query)}
 
 
 def _check_path(connection: Connection, webhook: StoredWebhook) -> None:

@@ -33,9 +33,9 @@ def create_key(name: str, level: str) -> None:
 @keys.command("list")
 def list_keys() -> None:
     """List the API keys: names, access levels, last use."""
-    found = api.get(Listing[ApiKey], "api-keys")
+    page = api.get(Listing[ApiKey], "api-keys")
     columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
-    show_page(found, "No API key yet: postern keys create NAME", columns)
+    show_page(page, "No API key yet: postern keys create NAME", columns)
 
 
 @keys.command("delete")
@@ -49,9 +49,9 @@ def delete_key(key: str) -> None:
 @users.command("list")
 def list_users() -> None:
     """List the users: access levels, last sign-in."""
-    found = api.get(Listing[User], "users")
+    page = api.get(Listing[User], "users")
     columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt", "invitedUntil"]
-    show_page(found, "No user yet; the first start of the gateway makes one.", columns)
+    show_page(page, "No user yet; the first start of the gateway makes one.", columns)
 
 
 @users.command("create")
@@ -85,8 +85,10 @@ def change_user(user: str, level: str | None, password: str | None) -> None:
     if level is None and password is None:
         end("say --level or --password")
     secret = None if password is None else read_secret(password)
-    wanted = {"level": level, "password": secret}
-    done = api.patch(User, "users", user, body={name: one for name, one in wanted.items() if one is not None})
+    changes = {"level": level, "password": secret}
+    done = api.patch(
+        User, "users", user, body={name: value for name, value in changes.items() if value is not None}
+    )
     report(
         done, f"{done.name} has access level {done.level}{'; the new password holds now' if secret else ''}."
     )
@@ -103,9 +105,9 @@ def delete_user(user: str, yes: bool) -> None:
 @sessions.command("list")
 def list_sessions() -> None:
     """List the console's sessions: user, browser, start, last use."""
-    found = api.get(Listing[Session], "sessions")
+    page = api.get(Listing[Session], "sessions")
     columns = ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"]
-    show_page(found, "Nobody is signed in.", columns)
+    show_page(page, "Nobody is signed in.", columns)
 
 
 @sessions.command("revoke")
@@ -130,7 +132,7 @@ def audit(subject: str | None, limit: int, cursor: str | None) -> None:
             "who": "actor",
             "did": "action",
             "to": "subject",
-            "changes": lambda one: _changes(one.changes),
+            "changes": lambda entry: _changes(entry.changes),
         },
     )
 

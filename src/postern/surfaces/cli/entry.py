@@ -17,8 +17,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def run_typed(arguments: list[str]) -> int:
-    if asked := os.environ.get(VARIABLE):
-        return shell_complete(program, {}, "postern", VARIABLE, asked)
+    if instruction := os.environ.get(VARIABLE):
+        return shell_complete(program, {}, "postern", VARIABLE, instruction)
     out.as_json = False
     try:
         with program.make_context("postern", _profile_first(arguments)) as context:

@@ -39,8 +39,8 @@ def read_or_ask(source: str | None, option: str, prompt: str, twice: bool = Fals
         return read_secret(source)
     if not sys.stdin.isatty():
         end(f"{option}: write env:NAME, file:PATH or - (standard input)")
-    asked: str = click.prompt(prompt, hide_input=True, confirmation_prompt=twice)
-    return asked
+    secret: str = click.prompt(prompt, hide_input=True, confirmation_prompt=twice)
+    return secret
 
 
 def unicode_of(text: str, where: str) -> str:

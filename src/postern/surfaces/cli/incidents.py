@@ -28,12 +28,12 @@ def listing(*, webhook: str | None, only_open: bool, limit: int, cursor: str | N
         "No incident.",
         {
             "id": "id",
-            "webhook": lambda one: one.webhook_name or one.webhook_id or "-",
+            "webhook": lambda incident: incident.webhook_name or incident.webhook_id or "-",
             "kind": "kind",
             "count": "count",
             "first": "firstAt",
             "last": "lastAt",
-            "over": lambda one: str(one.closed_at or "open"),
+            "over": lambda incident: str(incident.closed_at or "open"),
             "what": "sentence",
         },
     )
@@ -59,10 +59,10 @@ def acknowledge(incident: str, note: str) -> None:
 @click.option("--time-zone", help="In whose hours, like Europe/Berlin. Needed if the calls keep to hours.")
 def rhythm(webhook: str, time_zone: str | None) -> None:
     """Propose the rhythm of a webhook: when its calls come, and how often it would have rung."""
-    found = api.get(ProposedRhythm, "webhooks", webhook, "rhythm", time_zone=time_zone)
-    report(found, found.evidence)
-    if found.rows:
-        setting = as_json({"rows": found.rows, "timeZone": found.time_zone})
+    proposal = api.get(ProposedRhythm, "webhooks", webhook, "rhythm", time_zone=time_zone)
+    report(proposal, proposal.evidence)
+    if proposal.rows:
+        setting = as_json({"rows": proposal.rows, "timeZone": proposal.time_zone})
         out.print(f"To be told of a silence, set alarms.rhythm to {setting.decode()}")
 
 
@@ -74,10 +74,10 @@ def list_channels() -> None:
         page,
         "No channel yet: postern channels add --address env:NAME",
         {
-            "id": lambda one: one.id or "-",
+            "id": lambda channel: channel.id or "-",
             "name": "name",
             "kind": "kind",
-            "hears of": lambda one: one.webhook_name or one.webhook_id or one.folder or "all",
+            "hears of": lambda channel: channel.webhook_name or channel.webhook_id or channel.folder or "all",
             "by": "createdBy",
         },
     )
@@ -114,5 +114,5 @@ def delete_channel(channel: str) -> None:
 @click.argument("channel", required=False, help="Only this one, by its id (ch_…).")
 def test(channel: str | None) -> None:
     """Send a test message to every channel, or to one."""
-    found = api.post(Listing[TriedChannel], "channel-tests", channel_id=channel)
-    report(found, "; ".join(plain(f"{one.channel}: {one.detail or 'taken'}") for one in found.items))
+    page = api.post(Listing[TriedChannel], "channel-tests", channel_id=channel)
+    report(page, "; ".join(plain(f"{tried.channel}: {tried.detail or 'taken'}") for tried in page.items))

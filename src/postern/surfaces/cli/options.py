@@ -33,8 +33,8 @@ class Choice(click.Choice[str]):
         return "TEXT" if isinstance(param, click.Option) else None
 
 
-def _json_asked(context: click.Context, option: click.Parameter, asked: bool) -> None:
-    out.as_json = asked
+def _json_asked(context: click.Context, option: click.Parameter, value: bool) -> None:
+    out.as_json = value
 
 
 USUAL: dict[str, click.Parameter] = {
@@ -57,12 +57,12 @@ class Command(click.Command):
 
     def __init__(self, name: str | None, callback: Function, **of_click: Any) -> None:
         super().__init__(name, callback=callback, **of_click)
-        stated, code = {one.name for one in self.params}, unwrap(callback).__code__
+        stated, code = {parameter.name for parameter in self.params}, unwrap(callback).__code__
         # `signature` would take ten times as long.
         taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        usual = [one for name, one in USUAL.items() if name in taken and name not in stated]
-        arguments = [one for one in usual if isinstance(one, click.Argument)]
-        options = [one for one in usual if isinstance(one, click.Option)]
+        usual = [parameter for name, parameter in USUAL.items() if name in taken and name not in stated]
+        arguments = [parameter for parameter in usual if isinstance(parameter, click.Argument)]
+        options = [parameter for parameter in usual if isinstance(parameter, click.Option)]
         self.params = [*arguments, *self.params, *options, JSON]
 
 
@@ -82,7 +82,10 @@ class Group(click.Group):
         width = max(map(len, self.commands))
         with formatter.section(title):
             formatter.write_dl(
-                [(str(one.name).ljust(width), one.get_short_help_str(WHOLE)) for one in commands]
+                [
+                    (str(subcommand.name).ljust(width), subcommand.get_short_help_str(WHOLE))
+                    for subcommand in commands
+                ]
             )
 
 

@@ -75,10 +75,10 @@ def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
-def for_programs(found: Any) -> None:
+def for_programs(value: Any) -> None:
     """Prints JSON if --json is given. Text for people is left out then."""
     if out.as_json:
-        show_json(found)
+        show_json(value)
 
 
 def report(done: Any, text: str) -> None:
@@ -99,9 +99,9 @@ def confirm(question: str, yes: bool) -> None:
         click.confirm(question, abort=True)
 
 
-def show(found: Any) -> None:
-    for_programs(found)
-    show_tree(as_plain(found))
+def show(value: Any) -> None:
+    for_programs(value)
+    show_tree(as_plain(value))
 
 
 def show_page(
@@ -110,10 +110,10 @@ def show_page(
     """``columns``: by its title, the field's name in JSON or a function of the row. A list of names: these are
     the titles as well."""
     for_programs(page)
-    shown = columns if isinstance(columns, Mapping) else {one: one for one in columns}
+    shown = columns if isinstance(columns, Mapping) else {name: name for name in columns}
     rows = [
-        [plain_row.get(cell) if isinstance(cell, str) else cell(one) for cell in shown.values()]
-        for one, plain_row in ((one, as_plain(one)) for one in page.items)
+        [plain_row.get(cell) if isinstance(cell, str) else cell(item) for cell in shown.values()]
+        for item, plain_row in ((item, as_plain(item)) for item in page.items)
     ]
     show_table([*shown], rows, when_empty)
     if page.next_cursor:
@@ -136,15 +136,15 @@ def show_tree(value: Any, indent: int = 0) -> None:
     """Prints a nested answer as indented lines, without fields that are not set."""
     pad = "  " * indent
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, one in items:
-        if not _is_set(one):
+    for name, member in items:
+        if not _is_set(member):
             continue
-        is_flat = isinstance(one, list) and all(not isinstance(each, dict | list) for each in one)
-        if isinstance(one, dict | list) and not is_flat:
+        is_flat = isinstance(member, list) and all(not isinstance(each, dict | list) for each in member)
+        if isinstance(member, dict | list) and not is_flat:
             out.print(pad + out.styled(plain(str(name)), "bold"))
-            show_tree(one, indent + 1)
+            show_tree(member, indent + 1)
         else:
-            shown = json.dumps(one, ensure_ascii=False) if is_flat else str(one)
+            shown = json.dumps(member, ensure_ascii=False) if is_flat else str(member)
             out.print(f"{pad}{out.styled(plain(str(name)), 'bold')}  {plain(shown)}")
 
 

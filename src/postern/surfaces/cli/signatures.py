@@ -47,9 +47,9 @@ def providers() -> None:
 @commands.command("scheme")
 def scheme() -> None:
     """Show the members of a custom scheme, for a sender that is not built in."""
-    found = api.get(CustomScheme, "custom-scheme")
-    for_programs(found)
-    for name, member in found.members.items():
+    custom = api.get(CustomScheme, "custom-scheme")
+    for_programs(custom)
+    for name, member in custom.members.items():
         out.print(f"{name}: {member['description']}")
 
 
@@ -96,29 +96,29 @@ def test(
         request["invocationId"] = invocation
     elif header or body:
         pairs = [
-            (name.strip(), value.strip()) for name, _, value in (one.partition(":") for one in header or [])
+            (name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in header or [])
         ]
         request["call"] = {
             "url": url,
             "headers": pairs,
             "bodyBase64": b64encode(read_file(body) if body else b"").decode(),
         }
-    found = api.post(SignatureResult, "signature-tests", body=request)
-    for_programs(found)
-    out.print(plain(found.explanation))
-    for step in found.steps:
+    result = api.post(SignatureResult, "signature-tests", body=request)
+    for_programs(result)
+    out.print(plain(result.explanation))
+    for step in result.steps:
         out.print(f"  {'ok ' if step.ok else 'no '} {plain(step.step)}: {plain(step.detail)}")
-    if found.signed_content is not None:
-        signed = found.signed_content
+    if result.signed_content is not None:
+        signed = result.signed_content
         out.print(
             f"  signed    {plain(repr(signed[:LONGEST_SHOWN]))}{' …' if len(signed) > LONGEST_SHOWN else ''}"
         )
-    for signature in found.received:
+    for signature in result.received:
         out.print(f"  received  {plain(signature)}")
-    for one in found.expected:
-        out.print(f"  expected  {plain(one.signature)} ({one.secret} secret)")
-    _show_changes(found.would_verify_if)
-    if not found.verified:
+    for computed in result.expected:
+        out.print(f"  expected  {plain(computed.signature)} ({computed.secret} secret)")
+    _show_changes(result.would_verify_if)
+    if not result.verified:
         sys.exit(FAILED)
 
 
@@ -128,11 +128,11 @@ def explain(invocation: str) -> None:
     present settings."""
     answer = api.get(Document, "invocations", invocation, "explanation")
     for_programs(answer)  # where the signature is the trouble, it says more
-    found = msgspec.convert(answer, Explanation)
-    out.print(f"{found.code}: {plain(found.explanation)}")
-    _show_changes(found.would_verify_if)
-    if found.resembles:
-        out.print(f"It looks like a call of {', '.join(found.resembles)}.")
+    result = msgspec.convert(answer, Explanation)
+    out.print(f"{result.code}: {plain(result.explanation)}")
+    _show_changes(result.would_verify_if)
+    if result.resembles:
+        out.print(f"It looks like a call of {', '.join(result.resembles)}.")
 
 
 @commands.command("propose")
@@ -149,9 +149,9 @@ def propose(description: str | None, invocation: str | None) -> None:
     """
     if (description is None) == (invocation is None):
         end("say what the sender is called, or name a call with --invocation")
-    found = api.get(Listing[Provider], "proposals", description=description, invocation_id=invocation)
+    page = api.get(Listing[Provider], "proposals", description=description, invocation_id=invocation)
     otherwise = "None that is known. The generic and custom schemes may do: postern signatures providers"
-    show_page(found, otherwise, _SENDER)
+    show_page(page, otherwise, _SENDER)
 
 
 @secret_commands.command("rotate-key")

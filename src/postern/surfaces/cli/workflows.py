@@ -53,17 +53,17 @@ commands = Group("workflows", help="The workflows that the embedded engine runs.
 @commands.command("list")
 def listing() -> None:
     """List the workflows in POSTERN_WORKFLOWS and the Webhook IDs that each one wants."""
-    found = api.get(Workflows, "workflows")
+    page = api.get(Workflows, "workflows")
     show_page(
-        found,
+        page,
         "No workflow found in POSTERN_WORKFLOWS; `postern workflows new` writes one from a recorded event.",
         {
             "name": "name",
-            "webhook ids": lambda one: ", ".join(one.webhook_ids) or "every webhook",
+            "webhook ids": lambda workflow: ", ".join(workflow.webhook_ids) or "every webhook",
             "about": "help",
         },
     )
-    for problem in found.problems:
+    for problem in page.problems:
         note(plain(problem))
 
 
@@ -79,7 +79,10 @@ def check(folder: Path | None) -> None:
     """Check workflow files before you copy them to where they run: load them as the engine does, and say what
     is wrong. Ends with 1 if something is."""
     loaded = api.here().load_workflows(folder)
-    names, problems = [one.name for one in loaded.workflows], [one.error for one in loaded.broken]
+    names, problems = (
+        [workflow.name for workflow in loaded.workflows],
+        [fault.error for fault in loaded.broken],
+    )
     for_programs({"workflows": names, "problems": problems})
     out.print(f"{counted(len(names), 'workflow')}: {', '.join(names)}" if names else "No workflow found.")
     for problem in problems:
@@ -115,10 +118,10 @@ def new(*, name: str, from_sample: str, only_print: bool, with_test: bool) -> No
     if not with_test:
         report({"written": str(file)}, f"Written: {file}")
         return
-    files = [str(one) for one in (file, *api.here().keep_test(file, _event(name, from_sample)))]
+    files = [str(path) for path in (file, *api.here().keep_test(file, _event(name, from_sample)))]
     for_programs({"written": str(file), "files": files})
-    for one in files:
-        out.print(f"Written: {plain(one)}")
+    for path in files:
+        out.print(f"Written: {plain(path)}")
 
 
 def _beginning(name: str, webhook: str) -> str:
@@ -166,23 +169,23 @@ def types(*, webhook: str | None, calls: int, to: Path | None, only_print: bool)
       postern workflows types
     """
     every = list(api.every(Webhooks, "webhooks"))
-    chosen = [one for one in every if webhook is None or one.id == webhook]
+    chosen = [listed for listed in every if webhook is None or listed.id == webhook]
     if webhook is not None and not chosen:
         api.get(Webhook, "webhooks", webhook)  # says that there is none
     written: list[WrittenTypes] = []
-    for one in chosen:
-        found = api.get(PayloadTypes, "webhooks", one.id, "payload-types", calls=calls)
-        if not found.calls and webhook is None:
+    for listed in chosen:
+        payload_types = api.get(PayloadTypes, "webhooks", listed.id, "payload-types", calls=calls)
+        if not payload_types.calls and webhook is None:
             continue
-        if not found.calls:
-            end(f"No call of {one.id} is recorded that could be read", CONFLICT, "conflict")
+        if not payload_types.calls:
+            end(f"No call of {listed.id} is recorded that could be read", CONFLICT, "conflict")
         if only_print:
-            written.append(WrittenTypes(one.id, found.calls, None, found.source))
-            out.print(found.source, end="")
+            written.append(WrittenTypes(listed.id, payload_types.calls, None, payload_types.source))
+            out.print(payload_types.source, end="")
             continue
-        file = _write_types(to or api.here().workflows_folder(), _module(one, every), found.source)
-        written.append(WrittenTypes(one.id, found.calls, str(file)))
-        out.print(f"Written: {file}, from {counted(found.calls, 'call')} of {plain(one.name)}")
+        file = _write_types(to or api.here().workflows_folder(), _module(listed, every), payload_types.source)
+        written.append(WrittenTypes(listed.id, payload_types.calls, str(file)))
+        out.print(f"Written: {file}, from {counted(payload_types.calls, 'call')} of {plain(listed.name)}")
     for_programs(whole(written))
     if not written:
         out.print("No webhook has a recorded call yet.")
@@ -191,7 +194,7 @@ def types(*, webhook: str | None, calls: int, to: Path | None, only_print: bool)
 def _module(webhook: Webhook, every: list[Webhook]) -> str:
     """Names the file after the webhook; of two with the same name, the ids tell them apart."""
     words = _words(webhook)
-    alone = all(one.id == webhook.id or _words(one) != words for one in every)
+    alone = all(other.id == webhook.id or _words(other) != words for other in every)
     return f"{words}_types" if alone else f"{words}_{webhook.id[-6:]}_types"
 
 
@@ -276,10 +279,10 @@ def test(what: tuple[str, ...]) -> None:
 
 def _with_tests(what: tuple[str, ...], folder: Path) -> list[str]:
     """Adds the usual folder of tests if none is named."""
-    if any(not one.startswith("-") and Path(one.partition("::")[0]).exists() for one in what):
+    if any(not argument.startswith("-") and Path(argument.partition("::")[0]).exists() for argument in what):
         return [*what]
-    usual = next((one for one in (folder / "tests", folder.parent / "tests") if one.is_dir()), folder)
-    named = next((one for one in what if one.endswith(".py") or "/" in one), None)
+    usual = next((place for place in (folder / "tests", folder.parent / "tests") if place.is_dir()), folder)
+    named = next((argument for argument in what if argument.endswith(".py") or "/" in argument), None)
     if named is not None:
         end(f"{named} does not exist", NOT_FOUND)
     return [str(usual), *what]

@@ -85,8 +85,8 @@ def marked(body: bytes) -> ShownBody:
     text = body[: MOST_SHOWN * 4 + 4].decode("utf-8", "surrogateescape")
     out: list[str] = []
     size = end = 0
-    for found in _PIECES.finditer(text):
-        piece = found[0]
+    for match in _PIECES.finditer(text):
+        piece = match[0]
         if piece[0] == " ":
             shown = f'<i class="b">{piece}</i>'
         elif "!" <= piece[0] <= "~":
@@ -97,7 +97,7 @@ def marked(body: bytes) -> ShownBody:
         if size > MOST_SHOWN:
             break
         out.append(shown)
-        end = found.end()
+        end = match.end()
     return ShownBody(Markup("".join(out)), len(text[:end].encode("utf-8", "surrogateescape")), len(body))
 
 
@@ -139,7 +139,7 @@ def readable(text: object, most: int = MOST_OF_A_VALUE) -> Markup:
     turn the text around it."""
     whole = str(text)
     # A mark is forty times as long as its character: the first ones say enough.
-    shown = _UNSEEN.sub(lambda found: _piece(found[0]), str(escape(whole[:most])), count=MOST_MARKS)
+    shown = _UNSEEN.sub(lambda match: _piece(match[0]), str(escape(whole[:most])), count=MOST_MARKS)
     return Markup(_UNSEEN.sub("\ufffd", shown) + ("…" if len(whole) > most else ""))
 
 
@@ -159,17 +159,17 @@ def pretty(body: bytes) -> str:
         indented = msgspec.json.format(text, indent=2)
     except (UnicodeDecodeError, msgspec.DecodeError, ValueError, RecursionError):
         return ""
-    return "" if indented == text else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", indented)
+    return "" if indented == text else _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", indented)
 
 
 def pairs(text: bytes) -> tuple[list[tuple[str, str]], int]:
     """Names and values of a query or a form, decoded, and how many there are."""
-    found = query_pairs(text.strip())
+    raw_pairs = query_pairs(text.strip())
     decoded = [
         (name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
-        for name, value in found[:MOST_PAIRS]
+        for name, value in raw_pairs[:MOST_PAIRS]
     ]
-    return decoded, len(found)
+    return decoded, len(raw_pairs)
 
 
 def hexadecimal(body: bytes) -> str:

@@ -57,15 +57,15 @@ def folder() -> Path:
 @cache
 def names() -> tuple[str, ...]:
     there = folder()
-    found = (path.relative_to(there) for path in there.rglob("*.md"))
-    return tuple(sorted(str(path.with_suffix("")) for path in found if path.parts[0] not in LEFT_OUT))
+    paths = (path.relative_to(there) for path in there.rglob("*.md"))
+    return tuple(sorted(str(path.with_suffix("")) for path in paths if path.parts[0] not in LEFT_OUT))
 
 
 def groups() -> list[tuple[str, list[Outline]]]:
     """Every page, in the groups in which they are listed."""
-    pages = sorted((outline(name) for name in names()), key=lambda one: one.title.lower())
+    pages = sorted((outline(name) for name in names()), key=lambda entry: entry.title.lower())
     return [
-        (title, [one for one in pages if one.name.rpartition("/")[0] == directory])
+        (title, [entry for entry in pages if entry.name.rpartition("/")[0] == directory])
         for directory, title in GROUPS
     ]
 
@@ -77,9 +77,9 @@ def outline(name: str) -> Outline:
     for line in _written(name).splitlines():
         if line.lstrip().startswith("```"):
             in_code = not in_code
-        elif not in_code and (found := _HEADING.fullmatch(line)):
-            text = found[2].replace("`", "").strip()
-            if found[1] == "#":
+        elif not in_code and (match := _HEADING.fullmatch(line)):
+            text = match[2].replace("`", "").strip()
+            if match[1] == "#":
                 title = text
             else:
                 headings.append(Heading(anchor_of(text), text))
@@ -95,7 +95,7 @@ def page(name: str) -> DocumentationPage | None:
     # No HTML: what is written in angle brackets is text.
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(_written(name))
-    headings = [one for one in tokens if one.type == "heading_open" and one.tag != "h1"]
+    headings = [opening for opening in tokens if opening.type == "heading_open" and opening.tag != "h1"]
     for token, heading in zip(headings, outline(name).headings, strict=True):
         token.attrSet("id", heading.anchor)
     html = markdown.renderer.render(_shown(name, tokens), markdown.options, {})
@@ -107,24 +107,24 @@ async def contents(visit: Visit) -> Response:
 
 
 async def show(visit: Visit) -> Response:
-    found = page(visit.at("page"))
-    if found is None:
+    document = page(visit.at("page"))
+    if document is None:
         raise Refused("not_found", "the documentation has no page of this name")
-    return visit.page("documentation/page.html", page=found)
+    return visit.page("documentation/page.html", page=document)
 
 
 def find(words: str, limit: int) -> list[tuple[str, str, str]]:
     """Pages and their parts whose title holds these words: title, address, and the page's title beside that of a part."""
-    wanted = words.lower()
+    lowered = words.lower()
     pages = [outline(name) for name in names()]
-    found = [(one.title, ADDRESS + one.name, "") for one in pages if wanted in one.title.lower()]
-    found += [
-        (heading.title, f"{ADDRESS}{one.name}#{heading.anchor}", one.title)
-        for one in pages
-        for heading in one.headings
-        if wanted in heading.title.lower()
+    hits = [(entry.title, ADDRESS + entry.name, "") for entry in pages if lowered in entry.title.lower()]
+    hits += [
+        (heading.title, f"{ADDRESS}{entry.name}#{heading.anchor}", entry.title)
+        for entry in pages
+        for heading in entry.headings
+        if lowered in heading.title.lower()
     ]
-    return found[:limit]
+    return hits[:limit]
 
 
 def anchor_of(title: str) -> str:

@@ -125,5 +125,5 @@ def label(field: str) -> str:
         return LABELS.get(field, field)
     if last.isdigit():
         return f"{label(parent)}, line {int(last) + 1}"
-    found = label(parent)
-    return f"{found}, {last}" if found != parent else field
+    parent_label = label(parent)
+    return f"{parent_label}, {last}" if parent_label != parent else field

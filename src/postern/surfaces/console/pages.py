@@ -111,7 +111,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals.update(asset=asset, icon=icon, words=words, token_hex=token_hex)
-    filters = {name: one for name, one in vars(words).items() if isfunction(one)}
+    filters = {name: function for name, function in vars(words).items() if isfunction(function)}
     environment.filters.update(filters, readable=bodies.readable)
     return environment
 

@@ -33,7 +33,9 @@ def snippets(webhook: Webhook, token: str) -> list[tuple[str, str, str]]:
     by_curl = curl(call)
     if isinstance(how, WithToken) and how.placement == "basic":
         # A placeholder in base64 could not be replaced.
-        named = Repeated("POST", url, [one for one in call.headers if one[0] != "Authorization"], call.body)
+        named = Repeated(
+            "POST", url, [header for header in call.headers if header[0] != "Authorization"], call.body
+        )
         by_curl = curl(named, f"-u {quote(f'{how.username}:{token}')}")
     lines = [f"POST {url}", *(f"{name}: {value}" for name, value in headers.items())]
     return [

@@ -131,8 +131,8 @@ def _leaf(key: str, path: str | None, text: bytes) -> Node:
 class TreeSearch:
     """The result of a search: the number of hits, and the way to the first of them."""
 
-    def __init__(self, wanted: str) -> None:
-        self._wanted = wanted
+    def __init__(self, sought: str) -> None:
+        self._wanted = sought
         self._left = ROOM
         self._way: list[str | int] = []
         self.hits = self.shown = 0
@@ -161,15 +161,15 @@ class TreeSearch:
         return node
 
     def _children(self, value: Any) -> list[Node]:
-        found: list[Node] = []
+        nodes: list[Node] = []
         if len(self._way) < DEEPEST_SEARCHED:
             for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
                 self._way.append(name)
                 node = self._within(str(name), inner)
                 self._way.pop()
                 if node is not None:
-                    found.append(node)
-        return found
+                    nodes.append(node)
+        return nodes
 
     def _path(self) -> str | None:
         path: str | None = ""
@@ -186,15 +186,15 @@ class TreeSearch:
         return True
 
 
-def search(text: bytes, wanted: str) -> TreeSearch:
+def search(text: bytes, sought: str) -> TreeSearch:
     """Keys and values that hold this, in capitals or not; a value is found as it is shown."""
-    found = TreeSearch(wanted.casefold()[:LONGEST_SEARCH])
-    found.too_large = len(text) > LARGEST_SEARCHED
-    if not found.too_large:
+    result = TreeSearch(sought.casefold()[:LONGEST_SEARCH])
+    result.too_large = len(text) > LARGEST_SEARCHED
+    if not result.too_large:
         with suppress(*_BROKEN):
             document = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
-            found.root = found._within("", document)
-    return found
+            result.root = result._within("", document)
+    return result
 
 
 def _kind(value: Any) -> str:

@@ -235,8 +235,8 @@ async def _once(visit: Visit, view: ViewFunction) -> Response:
         return answers[0].status_code, [("location", to)], b""
 
     # A form that was changed since is another one.
-    asked = f"{visit.request.url.path} {await visit.pairs()}".encode(errors="replace")
-    (_, headers, _), _ = await visit.ask(once, f"{key} {sha256(asked).hexdigest()}", asked, work)
+    content = f"{visit.request.url.path} {await visit.pairs()}".encode(errors="replace")
+    (_, headers, _), _ = await visit.ask(once, f"{key} {sha256(content).hexdigest()}", content, work)
     return answers[0] if answers else visit.to(headers[0][1] or "/calls")
 
 
@@ -263,10 +263,10 @@ def _sign_in_first(request: Request, gateway: Gateway) -> Response:
     path = _with_query(request.url.path, request.url.query)
     if is_part or is_form:
         path = _page_before(request, gateway)
-    asked = {"next": path} if path not in ("", "/") else {}
+    parameters = {"next": path} if path not in ("", "/") else {}
     if is_form:
-        asked["ended"] = "unsaved"
-    target = "/sign-in" + ("?" + urlencode(asked, quote_via=quote, safe="") if asked else "")
+        parameters["ended"] = "unsaved"
+    target = "/sign-in" + ("?" + urlencode(parameters, quote_via=quote, safe="") if parameters else "")
     return _led_to(target, is_part)
 
 
@@ -294,9 +294,9 @@ def _page_before(request: Request, gateway: Gateway) -> str:
 
 
 def _opens(request: Request, path: str) -> bool:
-    wanted = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": []}
+    scope = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": []}
     return any(
-        route.matches(wanted)[0] is Match.FULL for route in request.app.routes if isinstance(route, Route)
+        route.matches(scope)[0] is Match.FULL for route in request.app.routes if isinstance(route, Route)
     )
 
 
@@ -345,15 +345,15 @@ async def _in_the_bin(visit: Visit) -> Binned | None:
     if webhook_id is None:
         return None
     with suppress(Refused, StoreUnavailable):
-        for one in (await visit.ask(bin.listing, only=webhook_id)).items:
-            return one
+        for entry in (await visit.ask(bin.listing, only=webhook_id)).items:
+            return entry
     return None
 
 
-async def or_none(asked: Awaitable[T]) -> T | None:
+async def or_none(answer: Awaitable[T]) -> T | None:
     """The answer, or None where it is refused: the rest of the page is shown all the same."""
     try:
-        return await asked
+        return await answer
     except Refused:
         return None
 

@@ -168,7 +168,7 @@ SPANS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def _span(seconds: float) -> str:
-    size, unit = next(one for one in SPANS if seconds >= one[0] or one[0] == 1)
+    size, unit = next(span for span in SPANS if seconds >= span[0] or span[0] == 1)
     return plural(int(seconds // size), unit)
 
 
@@ -293,7 +293,7 @@ def shown(value: Any) -> str:
             return "nothing"
         case bool():
             return "on" if value else "off"
-        case list() if all(isinstance(one, str) for one in value):
+        case list() if all(isinstance(item, str) for item in value):
             return ", ".join(value)
         case list() | dict():
             return json.dumps(value, ensure_ascii=False)
@@ -311,8 +311,8 @@ def changed(value: Any) -> str:
 def error_under(errors: dict[str, str | None], prefix: str) -> str | None:
     """The errors of a list and of its entries."""
     depth = prefix.count(".") + 1
-    found = [message for field, message in errors.items() if field.split(".")[:depth] == prefix.split(".")]
-    return "; ".join(filter(None, found)) or None
+    messages = [message for field, message in errors.items() if field.split(".")[:depth] == prefix.split(".")]
+    return "; ".join(filter(None, messages)) or None
 
 
 def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
@@ -325,11 +325,11 @@ def original_values(webhook: Webhook, *names: str) -> str:
     return json.dumps({name: settings[name] for name in names})
 
 
-def highlighted(text: str, wanted: str) -> list[tuple[str, bool]]:
+def highlighted(text: str, sought: str) -> list[tuple[str, bool]]:
     """The text in pieces, and whether each is what was looked for."""
-    if not wanted:
+    if not sought:
         return [(text, False)]
-    pieces = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE)
+    pieces = re.split(f"({re.escape(sought)})", text, flags=re.IGNORECASE)
     return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
 
 

@@ -348,7 +348,7 @@ class Connection(asyncio.BufferedProtocol):
             self._event(ConnectionEvent.HOPELESS)
         elif is_more and self._shared.kept > MOST_KEPT:
             connections: set[Any] = self._server_state.connections
-            max(connections, key=lambda one: one._kept)._event(ConnectionEvent.HOPELESS)
+            max(connections, key=lambda connection: connection._kept)._event(ConnectionEvent.HOPELESS)
 
     def _stop_reading(self) -> None:
         """Drops what has come and was not read: it must not stay for as long as the connection."""
@@ -443,5 +443,5 @@ _STEPS = tuple(
 
 
 def make_place(connections: list[Connection], number: int, now: float) -> None:
-    for place in give_up([one.standing(now) for one in connections], number, now):
+    for place in give_up([connection.standing(now) for connection in connections], number, now):
         connections[place].crowd_out()

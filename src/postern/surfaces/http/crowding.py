@@ -60,11 +60,11 @@ def give_up(standings: Iterable[Standing], number: int, now: float) -> list[int]
     known = list(enumerate(standings))
     held = Counter(standing.address for _, standing in known)
 
-    def order(one: tuple[int, Standing]) -> tuple[bool, bool, Progress | int, int, float]:
-        progress, since, address = one[1]
+    def order(pair: tuple[int, Standing]) -> tuple[bool, bool, Progress | int, int, float]:
+        progress, since, address = pair[1]
         fresh = now - since < JUST_NOW
         # A newcomer, that has not sent anything yet, must not go before those who let others wait.
         return fresh, held[address] <= number, 0 if fresh else progress, -held[address], since
 
-    waiting = [one for one in known if one[1].progress is not Progress.ANSWERING]
+    waiting = [pair for pair in known if pair[1].progress is not Progress.ANSWERING]
     return [place for place, _ in sorted(waiting, key=order)[:number]]

@@ -56,8 +56,8 @@ class Server(uvicorn.Server):
         ending = [signal.SIGINT, signal.SIGTERM]
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` leaves it
             ending.append(signal.SIGHUP)
-        for one in ending:
-            loop.add_signal_handler(one, self._end)
+        for signum in ending:
+            loop.add_signal_handler(signum, self._end)
         pass_over_others(loop)
         sweeper = loop.create_task(self._sweep())
         try:
@@ -83,9 +83,9 @@ class Server(uvicorn.Server):
 def pass_over_others(loop: asyncio.AbstractEventLoop) -> None:
     """Ignores the signals at which other servers open their logs again. By default they would end the process at
     once, with calls half answered."""
-    for one in (signal.SIGUSR1, signal.SIGUSR2):
+    for signum in (signal.SIGUSR1, signal.SIGUSR2):
         loop.add_signal_handler(
-            one, partial(log.warning, "a signal without a meaning is ignored", signal=one.name)
+            signum, partial(log.warning, "a signal without a meaning is ignored", signal=signum.name)
         )
 
 

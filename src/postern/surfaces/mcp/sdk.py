@@ -48,13 +48,13 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[SdkState]:
             tools=[_described(tool) for tool in TOOLS.values() if actor.may(tool.level)]
         )
 
-    async def call_tool(context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = TOOLS.get(asked.name)
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "There is no tool of this name; tools/list names them.")
         may_have_changed.set(False)
         try:
-            return _result(await tool.run(gateway, actor_of(context), asked.arguments or {}))
+            return _result(await tool.run(gateway, actor_of(context), params.arguments or {}))
         except Refused as refused:
             return _refusal(refused)
         except StoreUnavailable:
@@ -87,7 +87,7 @@ async def serve_http(
     received = await _read(receive)
     if received[-1]["type"] == "http.disconnect":
         return  # cut off: the SDK would write a trace into the log
-    body = b"".join(one.get("body", b"") for one in received)
+    body = b"".join(message.get("body", b"") for message in received)
     wrong = None if len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE else wrong_with_message(body)
     if wrong:
         document = _error(wrong).model_dump(by_alias=True, mode="json", exclude_none=True) | {"id": None}
@@ -165,9 +165,9 @@ def security_for(base_url: str) -> TransportSecuritySettings:
         base.netloc,
         f"{base.hostname}:{base.port or (443 if base.scheme == 'https' else 80)}",
         *here,
-        *(f"{one}:*" for one in here),
+        *(f"{host}:*" for host in here),
     ]
-    origins = [f"{base.scheme}://{base.netloc}", *(f"http://{one}:*" for one in here)]
+    origins = [f"{base.scheme}://{base.netloc}", *(f"http://{host}:*" for host in here)]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 

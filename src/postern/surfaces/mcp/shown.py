@@ -36,7 +36,7 @@ class Shown(msgspec.Struct, frozen=True):
                 part.pop(name, None)
         lists = [name for name in ("items", "points") if name in shown]
         for name in lists if self.rows else ():
-            shown[name] = [_picked(one, self.rows) for one in shown[name] if one.get("calls") != 0]
+            shown[name] = [_picked(row, self.rows) for row in shown[name] if row.get("calls") != 0]
         if self.rows and not lists:
             shown = _picked(shown, self.rows)
         if outside.get("headers") and isinstance(outside["headers"], list):
@@ -53,19 +53,21 @@ def _filled(value: Any) -> Any:
         config = value.__struct_config__  # which of several kinds it is, like an authentication's method
         kind = {config.tag_field: config.tag} if config.tag_field else {}
         pairs = [(field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
-        return kind | {name: _filled(one) for name, one in pairs if one not in (None, "", msgspec.UNSET)}
+        return kind | {
+            name: _filled(member) for name, member in pairs if member not in (None, "", msgspec.UNSET)
+        }
     if isinstance(value, list | tuple):
-        return [_filled(one) for one in value]
+        return [_filled(member) for member in value]
     return as_plain(value)
 
 
 def _picked(item: Document, names: tuple[str, ...]) -> Document:
-    found: Document = {}
+    picked: Document = {}
     for name in names:
         first, _, rest = name.partition(".")
         if first in item:
-            found[first] = found.get(first, {}) | _picked(item[first], (rest,)) if rest else item[first]
-    return found
+            picked[first] = picked.get(first, {}) | _picked(item[first], (rest,)) if rest else item[first]
+    return picked
 
 
 def bounded(value: Any, text: int = MOST_TEXT, items: int = MOST_ITEMS) -> Any:
@@ -73,10 +75,10 @@ def bounded(value: Any, text: int = MOST_TEXT, items: int = MOST_ITEMS) -> Any:
     if isinstance(value, str):
         return value if len(value) <= text else f"{value[:text]}… (cut: {len(value)} characters in all)"
     if isinstance(value, dict):
-        return {name: bounded(one, text, items) for name, one in value.items()}
+        return {name: bounded(member, text, items) for name, member in value.items()}
     if isinstance(value, list | tuple):
         rest = [f"… (cut: {len(value)} items in all)"] if len(value) > items else []
-        return [*(bounded(one, text, items) for one in value[:items]), *rest]
+        return [*(bounded(member, text, items) for member in value[:items]), *rest]
     return value
 
 

@@ -30,8 +30,8 @@ CALL_ROW = Shown(without=("configVersion", "bodySize"))
 SIGNATURE = Shown(outside=("signedContent", "received"), without=("expected", "signedContentBase64"))
 
 TOOLS = {
-    one.name: one
-    for one in (
+    tool.name: tool
+    for tool in (
         # --- reading ---------------------------------------------------------------------------------------------------
         Tool("list_webhooks", "List webhooks").does(
             """The webhooks in short; total says how many match. deleted: those in the bin, each with the time at which it is

@@ -21,7 +21,7 @@ from postern.usecases.history.filters import Id
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, validated
 
-OPERATIONS = {one.name: one for one in operations()}
+OPERATIONS = {operation.name: operation for operation in operations()}
 
 FewAtMost = Annotated[Annotated[int, Field(ge=1, le=50)], WHOLE]
 Version = Annotated[
@@ -54,8 +54,8 @@ class Action:
     def request(self) -> type[Shape]:
         """The type of the arguments: the parts of the path, the query, the body and the version together. It is
         a subclass of the query's and the body's types, so it can be used in their place."""
-        asked = (self.operation.query, self.operation.body)
-        parts = tuple(one for one in asked if one not in (None, Patch))
+        shapes = (self.operation.query, self.operation.body)
+        parts = tuple(shape for shape in shapes if shape not in (None, Patch))
         added: Arguments = dict.fromkeys(self._in_path, (Id, ...))
         if self.operation.body == Patch:
             added["changes"] = (Changes, ...)
@@ -68,17 +68,19 @@ class Action:
 
     async def run(self, gateway: Gateway, actor: Actor, given: Document) -> Document:
         require(actor, self.operation.level or "read")
-        asked: Any = validated(self.request, given)
+        arguments: Any = validated(self.request, given)
         looked_for = [*self._in_path, *(self.operation.query.model_fields if self.operation.query else ())]
-        if nul := [to_camel(name) for name in looked_for if "\0" in str(getattr(asked, name))]:
-            raise Refused("invalid_request", errors=[FieldError(one, "holds a NUL character") for one in nul])
+        if nul := [to_camel(name) for name in looked_for if "\0" in str(getattr(arguments, name))]:
+            raise Refused(
+                "invalid_request", errors=[FieldError(field, "holds a NUL character") for field in nul]
+            )
         known = {
             "gateway": gateway,
             "actor": actor,
-            "query": asked,
-            "body": asked.changes if self.operation.body == Patch else asked,
-            "seen_version": getattr(asked, "version", None),
-            **{name: getattr(asked, name) for name in self._in_path},
+            "query": arguments,
+            "body": arguments.changes if self.operation.body == Patch else arguments,
+            "seen_version": getattr(arguments, "version", None),
+            **{name: getattr(arguments, name) for name in self._in_path},
         }
         answer = await self.operation.run(known)
         return {"done": True} if answer is None else self.shown.of(answer)
@@ -102,11 +104,11 @@ class Tool:
 
     @property
     def reads(self) -> bool:
-        return all(one.reads for one in self.actions.values())
+        return all(action.reads for action in self.actions.values())
 
     @property
     def destructive(self) -> bool:
-        return any(one.destructive for one in self.actions.values())
+        return any(action.destructive for action in self.actions.values())
 
     @property
     def level(self) -> Level:
@@ -136,11 +138,11 @@ class Tool:
         if "" in self.actions:
             return short_schema(self.actions[""].request)
         each = {name: short_schema(action.request) for name, action in self.actions.items()}
-        required = set.intersection(*(set(one.get("required", ())) for one in each.values()))
+        required = set.intersection(*(set(shape.get("required", ())) for shape in each.values()))
         needs = [
             f"{name} needs {', '.join(own)}"
-            for name, one in each.items()
-            if (own := [field for field in one.get("required", ()) if field not in required])
+            for name, shape in each.items()
+            if (own := [field for field in shape.get("required", ()) if field not in required])
         ]
         choice: Schema = {"type": "string", "enum": list(each)}
         if self.reads:
@@ -148,8 +150,8 @@ class Tool:
         if needs:
             choice["description"] = "; ".join(needs)
         properties: Schema = {self._choice: choice}
-        for one in each.values():
-            for name, field in one["properties"].items():
+        for shape in each.values():
+            for name, field in shape["properties"].items():
                 first = properties.setdefault(name, field)
                 if first.get("default") != field.get("default"):
                     properties[name] = {key: value for key, value in first.items() if key != "default"}
@@ -157,7 +159,9 @@ class Tool:
             "type": "object",
             "properties": properties,
             "required": [
-                one for one in properties if one in required or (one == self._choice and not self.reads)
+                argument
+                for argument in properties
+                if argument in required or (argument == self._choice and not self.reads)
             ],
             "additionalProperties": False,
         }
@@ -173,26 +177,26 @@ def short_schema(request: type[Shape]) -> Schema:
 
 def _short(schema: Any, shapes: Schema) -> Any:
     if isinstance(schema, list):
-        return [_short(one, shapes) for one in schema]
+        return [_short(member, shapes) for member in schema]
     if not isinstance(schema, dict):
         return schema
     schema = followed(schema, shapes)
-    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
-    if any(one.get("title") == SCHEME for one in choices):
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    if any(choice.get("title") == SCHEME for choice in choices):
         return {"type": "object", "description": "Its members: show_senders, scheme."}
     if len(choices) == 1:
-        schema = {**choices[0], **{name: one for name, one in schema.items() if name != "anyOf"}}
+        schema = {**choices[0], **{name: member for name, member in schema.items() if name != "anyOf"}}
         return _short(schema, shapes)
-    found = {name: _short(one, shapes) for name, one in schema.items() if name not in _LEFT_OUT}
+    short = {name: _short(member, shapes) for name, member in schema.items() if name not in _LEFT_OUT}
     if choices:
-        found["anyOf"] = _short(choices, shapes)
+        short["anyOf"] = _short(choices, shapes)
     if "properties" in schema:
-        found["properties"] = {name: _short(one, shapes) for name, one in schema["properties"].items()}
+        short["properties"] = {name: _short(member, shapes) for name, member in schema["properties"].items()}
     if schema.get("default") not in (None, "") and not isinstance(schema["default"], dict | list):
-        found["default"] = schema["default"]
+        short["default"] = schema["default"]
     if "description" in schema:
-        found["description"] = " ".join(schema["description"].split())
-    return found
+        short["description"] = " ".join(schema["description"].split())
+    return short
 
 
 _LEFT_OUT = ("title", "default", "discriminator", "anyOf", "properties", "additionalProperties")

@@ -41,11 +41,11 @@ class WholePath(Route):
         return (Match.NONE if match is Match.NONE else Match.FULL), child
 
 
-def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
-    """``beside``: routes outside the API, whose refusals have the same form."""
+def make_api(gateway: Gateway, other_routes: Sequence[BaseRoute] = ()) -> Starlette:
+    """``other_routes``: routes outside the API, whose refusals have the same form."""
     by_path: dict[str, dict[str, Handler]] = {}
-    for one in operations():
-        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one)
+    for operation in operations():
+        by_path.setdefault(operation.path, {})[operation.method] = handler(gateway, operation)
     app = Starlette(
         exception_handlers={
             Refused: on_refused,
@@ -54,7 +54,7 @@ def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
             Exception: on_defect,
         },
         routes=[
-            *beside,
+            *other_routes,
             Route("/docs", docs),
             Route("/docs/{name}", asset),
             Route(f"{PREFIX}/openapi.json", document_route(list(operations()))),

@@ -45,12 +45,12 @@ row.of(as_code.export, "export_configuration", "GET", "/configuration", "Export 
 async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest) -> Applied:
     """Checks all of the document before it changes anything, and leaves alone what is right already. `secrets`
     holds the values of the document's references; a stored secret whose reference is not among them stays."""
-    found = {(str(one.kind), one.name): one.value for one in body.secrets}
+    values = {(str(secret.kind), secret.name): secret.value for secret in body.secrets}
     return await as_code.apply(
         gateway,
         actor,
         body.document,
-        lambda kind, name: found.get((kind, name)),
+        lambda kind, name: values.get((kind, name)),
         prune=body.prune,
         dry_run=body.dry_run,
     )

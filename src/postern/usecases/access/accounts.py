@@ -150,9 +150,9 @@ async def _reserved(
 
 async def _is_known_network(gateway: Gateway, user: User | None, network: str) -> bool:
     # Asked for an unknown name, too: the time that an answer takes must not tell which names exist.
-    found = await gateway.store.people.sessions("nobody" if user is None else user.id)
+    pairs = await gateway.store.people.sessions("nobody" if user is None else user.id)
     now = gateway.clock()
-    return any(_alive(session, now) and limit_key(session.address) == network for session, _ in found)
+    return any(_alive(session, now) and limit_key(session.address) == network for session, _ in pairs)
 
 
 def account_name(name: str) -> str:
@@ -161,15 +161,15 @@ def account_name(name: str) -> str:
 
 async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
     """The actor of a session's cookie. Raises ``Refused`` if the session is over."""
-    found = await gateway.store.people.session(secret) if secret.startswith("ps_") else None
+    pair = await gateway.store.people.session(secret) if secret.startswith("ps_") else None
     now = gateway.clock()
-    if found is None or not _alive(found[0], now):
-        if found is not None and found[0].seen_at <= now:
+    if pair is None or not _alive(pair[0], now):
+        if pair is not None and pair[0].seen_at <= now:
             # Deleted, so that it stays over if the clock is set back.
             with suppress(StoreUnavailable):
-                await gateway.store.people.end(found[0].id, None)
+                await gateway.store.people.end(pair[0].id, None)
         raise Refused("not_authenticated", "The session is over. Sign in again.")
-    session, user = found
+    session, user = pair
     if now - session.seen_at > LAST_USED_EVERY:
         with suppress(StoreUnavailable):  # as above
             await gateway.store.people.seen(session.id, now)
@@ -178,9 +178,9 @@ async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
 
 async def sign_out(gateway: Gateway, secret: str) -> None:
     """End this session. Not refused if it is over already."""
-    found = await gateway.store.people.session(secret)
-    if found is not None:
-        session, user = found
+    pair = await gateway.store.people.session(secret)
+    if pair is not None:
+        session, user = pair
         actor = Actor(user.name, user.level, user.id, session.id)
         await gateway.store.people.end(session.id, noted(gateway, actor, "signed out", session.id))
 
@@ -190,16 +190,16 @@ async def sessions(gateway: Gateway, actor: Actor) -> list[views.Session]:
     require(actor, "read")
     if actor.level != "admin" and not actor.session:
         raise Refused("access_denied", "an API key has no sessions, and this needs the access level admin")
-    found = await gateway.store.people.sessions(None if actor.level == "admin" else actor.id)
+    pairs = await gateway.store.people.sessions(None if actor.level == "admin" else actor.id)
     return [
-        views.session_of(session, user, actor) for session, user in found if _alive(session, gateway.clock())
+        views.session_of(session, user, actor) for session, user in pairs if _alive(session, gateway.clock())
     ]
 
 
 async def revoke_session(gateway: Gateway, actor: Actor, session_id: str) -> None:
     """End a session: one's own, or, for an admin, anybody's."""
     require(actor, "read")
-    if session_id not in {one.id for one in await sessions(gateway, actor)}:
+    if session_id not in {session.id for session in await sessions(gateway, actor)}:
         raise Refused("not_found", "there is no session with this id")
     await gateway.store.people.end(session_id, noted(gateway, actor, "session revoked", session_id))
 
@@ -383,4 +383,4 @@ def _name_problem(name: str, longest: int) -> list[FieldError]:
 
 
 def _known(level: str) -> Level:
-    return next(one for one in LEVELS if one == level)
+    return next(name for name in LEVELS if name == level)

@@ -53,14 +53,14 @@ def _settings(webhook: StoredWebhook) -> Document:
 
 def differences(before: Document, after: Document, path: str = "") -> AuditedChanges:
     """Every field that differs, by its dotted path, with its value before and after."""
-    found: AuditedChanges = {}
+    changes: AuditedChanges = {}
     for name in sorted(before.keys() | after.keys()):
         was, is_now, here = before.get(name), after.get(name), f"{path}{name}"
         if isinstance(was, dict) and isinstance(is_now, dict):
-            found |= differences(was, is_now, f"{here}.")
+            changes |= differences(was, is_now, f"{here}.")
         elif was != is_now:
-            found[here] = {"before": _short(was), "after": _short(is_now)}
-    return found
+            changes[here] = {"before": _short(was), "after": _short(is_now)}
+    return changes
 
 
 async def listing(
@@ -69,8 +69,8 @@ async def listing(
     """Who changed what and when, newest first. It holds no secret."""
     require(actor, "admin")
     limit = page_size(limit)
-    found = await gateway.store.audit.page(limit + 1, cursor, subject)
-    entries, next_cursor = first_page(found, limit, lambda one: one.id)
+    rows = await gateway.store.audit.page(limit + 1, cursor, subject)
+    entries, next_cursor = first_page(rows, limit, lambda entry: entry.id)
     return Listing(items=entries, next_cursor=next_cursor)
 
 

@@ -26,30 +26,30 @@ ChannelName = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 async def known(gateway: Gateway) -> list[Channel]:
     added = await gateway.store.channels.all()
-    return [*gateway.alarms.channels, *(_with_address(*one) for one in added)]
+    return [*gateway.alarms.channels, *(_with_address(*pair) for pair in added)]
 
 
-def _with_address(one: AddedChannel, address: str) -> Channel:
+def _with_address(channel: AddedChannel, address: str) -> Channel:
     if not address:
-        return Channel(one.kind, "", "", added=one)
-    return replace(read_channel(address), added=one)
+        return Channel(channel.kind, "", "", added=channel)
+    return replace(read_channel(address), added=channel)
 
 
 def hears_of(gateway: Gateway, channel: Channel, webhook_id: str) -> bool:
     """``webhook_id``: empty for an incident of the gateway itself."""
-    one = channel.added
-    if one is None or not (one.webhook_id or one.folder):
+    stored = channel.added
+    if stored is None or not (stored.webhook_id or stored.folder):
         return True
-    if one.webhook_id:
-        return one.webhook_id == webhook_id
+    if stored.webhook_id:
+        return stored.webhook_id == webhook_id
     listed = gateway.runtime.directory.listed_by_id(webhook_id)
-    return listed is not None and is_inside(listed.folder, one.folder or "")
+    return listed is not None and is_inside(listed.folder, stored.folder or "")
 
 
 async def listing(gateway: Gateway, actor: Actor) -> Listing[views.Channel]:
     """Every channel, without its address, which is a secret. Those of POSTERN_TELL have no id, and are changed there."""
     require(actor, "read")
-    return whole(_view(gateway, one) for one in await known(gateway))
+    return whole(_view(gateway, channel) for channel in await known(gateway))
 
 
 async def add(
@@ -70,7 +70,7 @@ async def add(
         wrong.append(FieldError("name", f"a name is at most {LONGEST_NAME} characters on one line"))
     if webhook_id and directory.listed_by_id(webhook_id) is None:
         wrong.append(FieldError("webhookId", "there is no webhook with this id"))
-    if folder and not any(is_inside(one, folder) for one in directory.groups().folders):
+    if folder and not any(is_inside(other, folder) for other in directory.groups().folders):
         wrong.append(FieldError("folder", "no webhook is in this folder"))
     if webhook_id and folder:
         wrong.append(FieldError("folder", "name a webhook or a folder, not both"))
@@ -93,10 +93,10 @@ async def add(
 
 
 def _read(address: str) -> Channel:
-    one = address.strip()
-    if len(one) > LONGEST_ADDRESS or len(one.split()) != 1:
+    text = address.strip()
+    if len(text) > LONGEST_ADDRESS or len(text.split()) != 1:
         raise ValueError
-    return read_channel(one)
+    return read_channel(text)
 
 
 async def delete(gateway: Gateway, actor: Actor, channel_id: str) -> None:
@@ -107,13 +107,13 @@ async def delete(gateway: Gateway, actor: Actor, channel_id: str) -> None:
         raise Refused("not_found", "there is no channel with this id")
 
 
-def _view(gateway: Gateway, one: Channel) -> views.Channel:
-    added = one.added
+def _view(gateway: Gateway, channel: Channel) -> views.Channel:
+    added = channel.added
     listed = gateway.runtime.directory.listed_by_id(added.webhook_id or "") if added else None
     return views.Channel(
         id=added.id if added else None,
-        name=one.name,
-        kind=one.kind,
+        name=channel.name,
+        kind=channel.kind,
         webhook_id=added.webhook_id if added else None,
         webhook_name=listed.name if listed else None,
         folder=added.folder if added else None,

@@ -53,10 +53,10 @@ async def listing(
     """Incidents, newest first: all of them, or only those that are open."""
     require(actor, "read")
     limit = page_size(limit)
-    asked = "" if webhook_id == GATEWAY else webhook_id
-    found = await gateway.store.incidents.page(limit + 1, cursor, asked, only_open)
-    page, next_cursor = first_page(found, limit, lambda one: one.id)
-    return Listing(items=[view_of(gateway, one) for one in page], next_cursor=next_cursor)
+    owner = "" if webhook_id == GATEWAY else webhook_id
+    rows = await gateway.store.incidents.page(limit + 1, cursor, owner, only_open)
+    page, next_cursor = first_page(rows, limit, lambda incident: incident.id)
+    return Listing(items=[view_of(gateway, incident) for incident in page], next_cursor=next_cursor)
 
 
 async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.IncidentStory:
@@ -64,13 +64,13 @@ async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incide
     require(actor, "read")
     incident = await _found(gateway, incident_id)
     newest = await _newest(gateway, actor, incident, SAMPLES)
-    samples = [await _sample(gateway, actor, incident, one) for one in newest]
+    samples = [await _sample(gateway, actor, incident, call) for call in newest]
     return shown(
         views.IncidentStory,
         view_of(gateway, incident),
         left=await _left(gateway, incident),
         samples=[sample for sample, _ in samples],
-        next_actions=[one async for one in _next_actions(gateway, actor, incident, samples)],
+        next_actions=[action async for action in _next_actions(gateway, actor, incident, samples)],
     )
 
 
@@ -129,31 +129,31 @@ async def rhythm(
         # In parts: other requests wait for one part at most.
         calls += await gateway.store.incidents.call_minutes(webhook_id, since, min(since + WEEK, until))
     try:
-        found: Proposal | None = await line.run(
+        proposal: Proposal | None = await line.run(
             lambda: propose(calls, until, time_zone or "UTC", gateway.alarms.quiet_days)
         )
     except InvalidSchedule as error:
         raise Refused("invalid_request", f"timeZone: {error}") from None
     why_not = f"The {len(calls)} minutes with calls in the last {DAYS} days are too few, or too irregular, to propose a rhythm."
-    if found and found.keeps_hours and not time_zone:
-        found, why_not = (
+    if proposal and proposal.keeps_hours and not time_zone:
+        proposal, why_not = (
             None,
             "These calls keep to hours. Say the time zone of the people, like Europe/Berlin.",
         )
     return views.ProposedRhythm(
-        rows=[str(row) for row in found.rhythm.rows] if found else [],
+        rows=[str(row) for row in proposal.rhythm.rows] if proposal else [],
         time_zone=time_zone or "UTC",
-        in_words=found.in_words if found else "",
-        evidence=_evidence(found) if found else why_not,
+        in_words=proposal.in_words if proposal else "",
+        evidence=_evidence(proposal) if proposal else why_not,
         days=DAYS,
-        would_have_rung=[Time(minute * 60) for minute in found.rings] if found else [],
+        would_have_rung=[Time(minute * 60) for minute in proposal.rings] if proposal else [],
     )
 
 
-def _evidence(found: Proposal) -> str:
-    said = f"{found.in_words[:1].upper()}{found.in_words[1:]}. Over the last {DAYS} days it would {_rung(len(found.rings))}"
-    if found.moved > len(found.rings):
-        said += f"; with each call an hour earlier or later, {_rung(found.moved)}: the time zone must be that of the calls"
+def _evidence(proposal: Proposal) -> str:
+    said = f"{proposal.in_words[:1].upper()}{proposal.in_words[1:]}. Over the last {DAYS} days it would {_rung(len(proposal.rings))}"
+    if proposal.moved > len(proposal.rings):
+        said += f"; with each call an hour earlier or later, {_rung(proposal.moved)}: the time zone must be that of the calls"
     return f"{said}."
 
 
@@ -174,7 +174,7 @@ def view_of(gateway: Gateway, incident: Incident) -> views.Incident:
         webhook_name=listed.name if listed else None,
         sentence=sentence_of(incident),
         sender_clock=clock_of(_preset(gateway, incident.webhook_id), incident, gateway.clock()),
-        told=[views.told_of(one) for one in incident.told.values()],
+        told=[views.told_of(state) for state in incident.told.values()],
     )
 
 
@@ -263,22 +263,22 @@ def sentence_of(incident: Incident) -> str:
 
 async def values_of(gateway: Gateway, incident: Incident) -> list[dict[str, str]]:
     """The mapped values of its newest calls, without callers who have proven nothing: no stranger writes in a message."""
-    found = await _newest(gateway, _READER, incident, SAMPLES)
-    return [one.fields for one in found if one.fields and one.code not in UNPROVEN]
+    calls = await _newest(gateway, _READER, incident, SAMPLES)
+    return [call.fields for call in calls if call.fields and call.code not in UNPROVEN]
 
 
 async def _newest(gateway: Gateway, actor: Actor, incident: Incident, most: int) -> list[InvocationSummary]:
-    found: list[InvocationSummary] = []
+    calls: list[InvocationSummary] = []
     if incident.kind in FAILS_CALLERS:  # by their runs and starts: a call may have come long before
         ids = await gateway.store.incidents.failed_calls(incident, most)
     else:
         ids = [call for call, _ in await _waited(gateway, incident) or ()][:most]
     if ids:
-        stories = {one.invocation.id: one for one in await gateway.store.history.some(ids)}
-        found = await rows_of(gateway, [stories[one] for one in ids if one in stories])
-    for wanted in _of_incident(incident):
-        found += (await history.listing(gateway, actor, wanted, most)).items
-    return found[:most]
+        stories = {story.invocation.id: story for story in await gateway.store.history.some(ids)}
+        calls = await rows_of(gateway, [stories[call_id] for call_id in ids if call_id in stories])
+    for criteria in _of_incident(incident):
+        calls += (await history.listing(gateway, actor, criteria, most)).items
+    return calls[:most]
 
 
 async def _sample(
@@ -289,9 +289,15 @@ async def _sample(
     if incident.kind == "rejected":
         changes = (await signatures.explain(gateway, actor, call.id)).would_verify_if
     sample = views.IncidentSample(
-        call.id, call.received_at, call.code, call.detail or call.error or "", [one.change for one in changes]
+        call.id,
+        call.received_at,
+        call.code,
+        call.detail or call.error or "",
+        [variation.change for variation in changes],
     )
-    return sample, next((place for place, one in enumerate(changes) if one.patch is not None), None)
+    return sample, next(
+        (place for place, variation in enumerate(changes) if variation.patch is not None), None
+    )
 
 
 def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
@@ -319,23 +325,23 @@ async def _next_actions(
         return
     match incident.kind:
         case "rejected":
-            found = await readmission.recheck_within(gateway, actor, incident.webhook_id, LOOKS_FOR)
-            if found.calls:
-                yield views.NextAction("admit", f"Admit {found.counted}", found.calls)
+            recheck = await readmission.recheck_within(gateway, actor, incident.webhook_id, LOOKS_FOR)
+            if recheck.calls:
+                yield views.NextAction("admit", f"Admit {recheck.counted}", recheck.calls)
             fixed = next(((sample, fix) for sample, fix in samples if fix is not None), None)
             refused = {PROBLEMS[reason].status for reason in incident.reasons if reason in PROBLEMS}
             if incident.closed_at is None and fixed is not None:
                 text = f"Fix the setting: {fixed[0].would_verify_if[fixed[1]]}"
                 yield views.NextAction("fix", text, invocation_id=fixed[0].invocation_id, fix=fixed[1])
-            elif incident.closed_at is None and not found.calls and 401 in refused:
-                wrong = next((one.invocation_id for one, _ in samples if one.code in MISMATCHES), None)
+            elif incident.closed_at is None and not recheck.calls and 401 in refused:
+                wrong = next((call.invocation_id for call, _ in samples if call.code in MISMATCHES), None)
                 yield views.NextAction("secrets", "Look at its secrets", invocation_id=wrong)
             if _can_be_asked(gateway, incident.webhook_id):
                 yield views.NextAction("send_again", "See what the sender did not deliver")
         case "not_started" | "runs_failed":
             # However early they came: what failed is what is replayed.
-            wanted = HistoryFilter(status="failed", webhook_id=incident.webhook_id)
-            failed = (await history.count(gateway, actor, wanted)).calls
+            criteria = HistoryFilter(status="failed", webhook_id=incident.webhook_id)
+            failed = (await history.count(gateway, actor, criteria)).calls
             if failed:
                 yield views.NextAction("replay", f"Replay {number_of(failed, 'call')}", failed)
         case "silence":

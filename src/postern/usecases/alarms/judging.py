@@ -99,18 +99,18 @@ class AlarmLoop:
         await self._read_open()
 
     async def _read_open(self) -> None:
-        found = await self._gateway.store.incidents.open()
-        self._open = {(one.webhook_id, one.kind): one for one in found}
-        self._gateway.runtime.incidents = found
+        opened = await self._gateway.store.incidents.open()
+        self._open = {(incident.webhook_id, incident.kind): incident for incident in opened}
+        self._gateway.runtime.incidents = opened
 
     def _is_enabled(self, webhook: Webhook, kind: AlarmKind) -> bool:
         return webhook.enabled and kind in self._gateway.alarms.kinds and _is_wanted(webhook, kind)
 
-    async def _begin(self, webhook_id: str, kind: AlarmKind, found: Found, now: float) -> None:
-        made = await self._gateway.store.incidents.begin(webhook_id, kind, found, now)
+    async def _begin(self, webhook_id: str, kind: AlarmKind, finding: Found, now: float) -> None:
+        made = await self._gateway.store.incidents.begin(webhook_id, kind, finding, now)
         if made is not None:
             about = {"incident": made, "webhook": webhook_id, "kind": kind}
-            log.warning("an incident has opened", **about, count=found.count, reasons=found.reasons)
+            log.warning("an incident has opened", **about, count=finding.count, reasons=finding.reasons)
             await self._read_open()
 
     async def _close(self, incident: Incident, now: float, because: str) -> None:
@@ -141,11 +141,11 @@ class AlarmLoop:
         reasons = dict.fromkeys([*(before.reasons if before else ()), *seen], 1)
         first_at = min([since for since, _ in seen.values()] + ([before.first_at] if before else []))
         detail = " ".join(sentence for _, sentence in seen.values())
-        found = Found(first_at, now, len(reasons), reasons, detail)
+        finding = Found(first_at, now, len(reasons), reasons, detail)
         if before is None:
-            await self._begin("", "gateway", found, now)
+            await self._begin("", "gateway", finding, now)
         else:
-            await self._gather(before, found, now)
+            await self._gather(before, finding, now)
         runtime.troubles_seen = {}
 
     async def _judge_room(self, now: float) -> None:
@@ -170,8 +170,8 @@ class AlarmLoop:
         detail = f"Its second secret has been valid for more than {SECOND_SECRET_DAYS} days: promote it, or remove it."
         for webhook_id, since in old.items() if "gateway" in self._gateway.alarms.kinds else ():
             if (webhook_id, "gateway") not in self._open:
-                found = Found(since, now, 1, {"second_secret": 1}, detail)
-                await self._begin(webhook_id, "gateway", found, now)
+                finding = Found(since, now, 1, {"second_secret": 1}, detail)
+                await self._begin(webhook_id, "gateway", finding, now)
         for (webhook_id, of), incident in self._open.items():
             if webhook_id and of == "gateway" and webhook_id not in old:
                 await self._close(incident, now, "only one secret is valid, or the second one is new")
@@ -180,11 +180,14 @@ class AlarmLoop:
 
     async def _judge_calls(self, now: float) -> None:
         gateway, store, minute = self._gateway, self._gateway.store.incidents, int(now // 60)
-        troubles = {one.kind for one in gateway.runtime.troubles}
+        troubles = {trouble.kind for trouble in gateway.runtime.troubles}
         # While the engine is away all calls wait: that is one incident of the gateway.
         waiting = {} if troubles & {"engine cannot start", "calls wait"} else await store.waiting()
         since = min(
-            [now - LATELY * 60, *(one.first_at for one in self._open.values() if one.kind == "not_started")]
+            [
+                now - LATELY * 60,
+                *(incident.first_at for incident in self._open.values() if incident.kind == "not_started"),
+            ]
         )
         passed_over = await store.passed_over(since)
         in_trouble = await store.in_trouble(minute - RECENT) | waiting.keys() | passed_over.keys()
@@ -210,7 +213,7 @@ class AlarmLoop:
     def _next_ones(self, in_trouble: Iterable[str]) -> list[list[str]]:
         everyone = sorted(in_trouble)
         if len(everyone) > WEBHOOKS_AT_ONCE:
-            later = [one for one in everyone if one > self._place]
+            later = [webhook_id for webhook_id in everyone if webhook_id > self._place]
             everyone = [*later, *everyone[: len(everyone) - len(later)]][:WEBHOOKS_AT_ONCE]
             self._place = everyone[-1]
         return [everyone[place : place + STEP] for place in range(0, len(everyone), STEP)]
@@ -231,12 +234,12 @@ class AlarmLoop:
         incident, minute = self._open.get((webhook.id, kind)), int(now // 60)
         ignored: frozenset[str] = frozenset()
         stopped = None
-        if kind == "rejected" and (incident or any(STRANGERS & one.keys() for one in minutes.values())):
+        if kind == "rejected" and (incident or any(STRANGERS & counts.keys() for counts in minutes.values())):
             past = await self._gateway.store.incidents.minutes(
                 [webhook.id], minute - WEEK - LOOK_BACK, minute + 1
             )
             ignored, stopped = ignored_reasons(past[webhook.id], minute), stopped_at(past[webhook.id], minute)
-        because = {(webhook.id, one) for one in FAILS_CALLERS} & self._open.keys()
+        because = {(webhook.id, other) for other in FAILS_CALLERS} & self._open.keys()
         if kind == "answers" and incident is None and because:
             ignored = frozenset({WORKFLOW_FAILED})
         minutes = without(minutes, ignored)
@@ -245,25 +248,25 @@ class AlarmLoop:
             if first is None and waits:
                 first = int(min(waits) // 60)
             if first is not None:
-                found = await self._gathered(webhook.id, kind, range(first, minute + 1), ignored, waits)
-                if found is not None:
-                    found = replace(found, detail=_of_turns(webhook, tried, lately))
-                    await self._begin(webhook.id, kind, found, now)
+                finding = await self._gathered(webhook.id, kind, range(first, minute + 1), ignored, waits)
+                if finding is not None:
+                    finding = replace(finding, detail=_of_turns(webhook, tried, lately))
+                    await self._begin(webhook.id, kind, finding, now)
             return
         ignored -= incident.reasons.keys()
         open_for = range(int(incident.first_at // 60), minute + 1)
-        found = await self._gathered(webhook.id, kind, open_for, ignored, waits)
-        if found is not None:
+        finding = await self._gathered(webhook.id, kind, open_for, ignored, waits)
+        if finding is not None:
             passed = {call: at for call, at in passed_over.items() if at >= incident.first_at}
-            found = replace(found, detail=_of_turns(webhook, tried, passed))
+            finding = replace(finding, detail=_of_turns(webhook, tried, passed))
             if stopped is not None:
                 # It may be the first minute of a quarter of an hour that is summed up.
                 last = (await self._gateway.store.incidents.last_calls([webhook.id])).get(webhook.id, stopped)
                 detail = f"No call has been accepted since {to_the_minute(last * 60)}."
-                found = replace(found, detail=detail) if last * 60 > incident.first_at else found
-            await self._gather(incident, found, now)
+                finding = replace(finding, detail=detail) if last * 60 > incident.first_at else finding
+            await self._gather(incident, finding, now)
         long = now - incident.opened_at > OPEN_FOR_LONG
-        if found is None:
+        if finding is None:
             await self._close(incident, now, "what waited was started")
         elif not (waits or lately) and has_recovered(
             kind, minutes, webhook.alarms.share_percent, minute, long
@@ -274,11 +277,11 @@ class AlarmLoop:
         ):
             await self._close(incident, now, "each of its calls has gone through")
 
-    async def _gather(self, before: Incident, found: Found, now: float) -> None:
-        after = replace(before, count=found.count, reasons=found.reasons, detail=found.detail)
+    async def _gather(self, before: Incident, finding: Found, now: float) -> None:
+        after = replace(before, count=finding.count, reasons=finding.reasons, detail=finding.detail)
         news = set(reasons_to_tell(after)) - set(reasons_to_tell(before))
-        if after != before or found.last_at != before.last_at:
-            await self._gateway.store.incidents.gather(before.id, found, now if news else None)
+        if after != before or finding.last_at != before.last_at:
+            await self._gateway.store.incidents.gather(before.id, finding, now if news else None)
 
     async def _gathered(
         self, webhook_id: str, kind: AlarmKind, span: range, ignored: Collection[str], waits: Sequence[float]
@@ -287,8 +290,8 @@ class AlarmLoop:
         minutes = dict(without(counted[webhook_id], ignored))
         for minute, count in Counter(int(at // 60) for at in waits).items():
             minutes[minute] = {**minutes.get(minute, {}), WAITS: count}
-        found = gathered(kind, minutes)
-        return found and await self._gateway.store.incidents.exactly(webhook_id, kind, found, waits)
+        finding = gathered(kind, minutes)
+        return finding and await self._gateway.store.incidents.exactly(webhook_id, kind, finding, waits)
 
     async def _first(
         self,
@@ -319,8 +322,8 @@ class AlarmLoop:
         """When calls began to be rejected for a reason that is new, at a webhook that accepted calls before."""
         has_been, before = self._gateway.store.incidents.has_been, (minute - KNOWN_FOR, minute - LATELY)
         recent = {at: counted for at, counted in minutes.items() if at > minute - LATELY}
-        found = gathered("rejected", recent)
-        for reason, count in found.reasons.items() if found else ():
+        finding = gathered("rejected", recent)
+        for reason, count in finding.reasons.items() if finding else ():
             if count < IN_A_ROW or await has_been(webhook_id, reason, *before):
                 continue
             if await has_been(webhook_id, "accepted", *before):
@@ -331,18 +334,18 @@ class AlarmLoop:
 
     async def _judge_silence(self, now: float, since: float) -> None:
         directory, minute = self._gateway.runtime.directory, int(now // 60)
-        asked: list[Webhook] = []
-        for one in directory.listed():
-            webhook = directory.by_id(one.id)
+        watched: list[Webhook] = []
+        for entry in directory.listed():
+            webhook = directory.by_id(entry.id)
             if webhook is None or not self._is_enabled(webhook, "silence"):
                 continue
-            depends_on, due = self._due.get(one.id, (None, 0))
+            depends_on, due = self._due.get(entry.id, (None, 0))
             is_same = depends_on == (webhook.alarms.rhythm, max(webhook.changed_at, since))
-            if not is_same or minute > due or (one.id, "silence") in self._open:
-                asked.append(webhook)
-        for place in range(0, len(asked), WEBHOOKS_AT_ONCE):
-            step = asked[place : place + WEBHOOKS_AT_ONCE]
-            last_calls = await self._gateway.store.incidents.last_calls([one.id for one in step])
+            if not is_same or minute > due or (entry.id, "silence") in self._open:
+                watched.append(webhook)
+        for place in range(0, len(watched), WEBHOOKS_AT_ONCE):
+            step = watched[place : place + WEBHOOKS_AT_ONCE]
+            last_calls = await self._gateway.store.incidents.last_calls([member.id for member in step])
             for webhook in step:
                 await self._judge_last_call(webhook, last_calls.get(webhook.id), since, now)
 
@@ -369,8 +372,8 @@ class AlarmLoop:
                 return
             first_at = last * 60.0 if last is not None else begins
             detail = f"A call should have come by {to_the_minute(due * 60)}."
-            found = Found(first_at, due * 60.0, 1, {"silence": 1}, detail)
-            await self._begin(webhook.id, "silence", found, now)
+            finding = Found(first_at, due * 60.0, 1, {"silence": 1}, detail)
+            await self._begin(webhook.id, "silence", finding, now)
 
 
 def _is_wanted(webhook: Webhook, kind: AlarmKind) -> bool:

@@ -66,16 +66,22 @@ class TellLoop:
         if not all_of_them:
             return False
         mine = await gateway.store.incidents.claim_to_tell(gateway.clock(), MESSAGES_AT_ONCE)
-        await asyncio.gather(*(self._tell(one, all_of_them) for one in mine))
+        await asyncio.gather(*(self._tell(incident, all_of_them) for incident in mine))
         return len(mine) == MESSAGES_AT_ONCE
 
     async def _tell(self, incident: Incident, all_of_them: list[Channel]) -> None:
         gateway = self._gateway
-        hearing = [one for one in all_of_them if channels.hears_of(gateway, one, incident.webhook_id)]
-        known = {one.key: incident.told.get(one.key, ChannelState(one.name)) for one in hearing}
-        done = await asyncio.gather(*(self._tell_one(one, known[one.key], incident) for one in hearing))
+        hearing = [
+            channel for channel in all_of_them if channels.hears_of(gateway, channel, incident.webhook_id)
+        ]
+        known = {
+            channel.key: incident.told.get(channel.key, ChannelState(channel.name)) for channel in hearing
+        }
+        done = await asyncio.gather(
+            *(self._tell_one(channel, known[channel.key], incident) for channel in hearing)
+        )
         told = incident.told | dict(zip(known, done, strict=True))
-        waits = [one.next_at for one in done if _to_tell(incident, one) is not None]
+        waits = [state.next_at for state in done if _to_tell(incident, state) is not None]
         await gateway.store.incidents.have_told(incident, told, min(waits, default=None), gateway.clock())
 
     async def _tell_one(self, channel: Channel, told: ChannelState, incident: Incident) -> ChannelState:
@@ -100,7 +106,7 @@ class TellLoop:
 async def test(gateway: Gateway, actor: Actor, channel_id: str | None = None) -> Listing[views.TriedChannel]:
     """Send a test message to every channel, or to one, and say which of them took it."""
     require(actor, "write")
-    tried = [one for one in await channels.known(gateway) if channel_id in (None, one.key)]
+    tried = [channel for channel in await channels.known(gateway) if channel_id in (None, channel.key)]
     if not tried and channel_id is not None:
         raise Refused("not_found", "there is no channel with this id")
     if not tried:
@@ -112,9 +118,10 @@ async def test(gateway: Gateway, actor: Actor, channel_id: str | None = None) ->
     at = str(Time(gateway.clock()))
     document = {"type": "test", "timestamp": at, "data": {"sentence": said, "url": link}}
     notice = Notice(new_id("msg"), said, link, document)
-    found = await asyncio.gather(*(_sent(gateway, one, notice) for one in tried))
+    results = await asyncio.gather(*(_sent(gateway, channel, notice) for channel in tried))
     return whole(
-        views.TriedChannel(one.name, not error, error) for one, (error, _) in zip(tried, found, strict=True)
+        views.TriedChannel(channel.name, not error, error)
+        for channel, (error, _) in zip(tried, results, strict=True)
     )
 
 
@@ -149,7 +156,7 @@ async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment) 
         parts = [f"Over: {parts[0]}", f"Closed because {incident.closed_because}."]
     elif gateway.alarms.tells_values:
         data["values"] = await incidents.values_of(gateway, incident)
-        pairs = [", ".join(f"{name} {value}" for name, value in one.items()) for one in data["values"]]
+        pairs = [", ".join(f"{name} {value}" for name, value in fields.items()) for fields in data["values"]]
         parts.append(f"Newest calls: {'; '.join(pairs)}." if pairs else "")
     said = " ".join(" ".join(filter(None, parts)).split())[:LONGEST_TEXT]
     document = {"type": f"incident.{moment}", "timestamp": str(Time(at)), "data": data}

@@ -18,12 +18,12 @@ class ToldChannel(View):
     error: str
 
 
-def told_of(one: ChannelState) -> ToldChannel:
+def told_of(state: ChannelState) -> ToldChannel:
     return shown(
         ToldChannel,
-        one,
-        opened_at=Time.maybe(one.opened_at or None),
-        closed_at=Time.maybe(one.closed_at or None),
+        state,
+        opened_at=Time.maybe(state.opened_at or None),
+        closed_at=Time.maybe(state.closed_at or None),
     )
 
 

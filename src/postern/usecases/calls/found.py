@@ -28,34 +28,34 @@ class FoundSoFar:
         self.task: asyncio.Task[None]
         self._seen: dict[bytes, views.Passing] = {}
 
-    def add(self, one: Judged) -> None:
+    def add(self, call: Judged) -> None:
         self.judged += 1
-        match one.standing:
+        match call.standing:
             case "starts":
-                self._add_attempt(one)
+                self._add_attempt(call)
             case "came_again":
                 self.came_again += 1
                 if len(self.again) < MOST_ADMITTED:
-                    self.again.append(views.CameAgain(one.invocation.id, one.accepted_as))
+                    self.again.append(views.CameAgain(call.invocation.id, call.accepted_as))
             case standing:
-                title = PROBLEMS[one.code].title if one.code in PROBLEMS else ""
-                reason = f"{title[:1].lower()}{title[1:]}" or one.reason
+                title = PROBLEMS[call.code].title if call.code in PROBLEMS else ""
+                reason = f"{title[:1].lower()}{title[1:]}" or call.reason
                 why = self.because[standing].setdefault(reason, views.Why(reason, 0, []))
                 why.calls += 1
                 if len(why.invocation_ids) < MOST_NAMED:
-                    why.invocation_ids.append(one.invocation.id)
+                    why.invocation_ids.append(call.invocation.id)
 
-    def _add_attempt(self, one: Judged) -> None:
+    def _add_attempt(self, call: Judged) -> None:
         self.calls += 1
-        known = next((self._seen[key] for key in one.event if key in self._seen), None)
+        known = next((self._seen[key] for key in call.event if key in self._seen), None)
         if known is None:
-            assert one.verdict is not None
-            known = views.Passing(one.invocation.id, one.invocation.code, one.verdict.fields, 0)
+            assert call.verdict is not None
+            known = views.Passing(call.invocation.id, call.invocation.code, call.verdict.fields, 0)
             self.events += 1
             if len(self.passing) < MOST_ADMITTED:
                 self.passing.append(known)
         known.attempts += 1
-        for key in one.event:
+        for key in call.event:
             self._seen.setdefault(key, known)
 
     def number(self, standing: views.AdmissionStanding) -> int:
@@ -78,11 +78,11 @@ class FoundSoFar:
             ("still_rejected", "would still be rejected"),
             ("cannot_be_admitted", "cannot be admitted"),
         ):
-            why = sorted(self.because[standing].values(), key=lambda one: -one.calls)  # type: ignore[index]
-            reasons = "; ".join(f"{one.reason} ({one.calls:,})" for one in why)
+            why = sorted(self.because[standing].values(), key=lambda entry: -entry.calls)  # type: ignore[index]
+            reasons = "; ".join(f"{entry.reason} ({entry.calls:,})" for entry in why)
             number = f"{self.at_least}{number_of(self.number(standing), 'call')}"  # type: ignore[arg-type]
             told.append(f"{number} {words}{': ' if why else ''}{reasons}.")
-        told = [f"{one[:1].upper()}{one[1:]}" for one in told]
+        told = [f"{sentence[:1].upper()}{sentence[1:]}" for sentence in told]
         if self.came_again:
             others = "is another attempt" if self.came_again == 1 else "are other attempts"
             told.append(

@@ -40,52 +40,54 @@ async def judged_of(gateway: Gateway, invocation_id: str) -> tuple[Webhook | Non
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     if story.deliveries and story.invocation.outcome == "rejected":
         return webhook, Judged(story.invocation, "came_again", "it has been admitted before")
-    (one,) = await judged_now(gateway, webhook, [story.invocation])
-    return webhook, one
+    (call,) = await judged_now(gateway, webhook, [story.invocation])
+    return webhook, call
 
 
-async def judged_now(gateway: Gateway, webhook: Webhook | None, found: list[Invocation]) -> list[Judged]:
+async def judged_now(
+    gateway: Gateway, webhook: Webhook | None, invocations: list[Invocation]
+) -> list[Judged]:
     """Judges calls of one webhook, the oldest first."""
     # Where nothing is protected, an event is recognized as protection does by default, or by its body.
-    asked = changed(webhook, duplicates=webhook.duplicates or DuplicateKey(0)) if webhook else None
+    as_protected = changed(webhook, duplicates=webhook.duplicates or DuplicateKey(0)) if webhook else None
     protected = webhook is not None and webhook.duplicates is not None
     judged = []
     is_token = webhook is not None and webhook.method == "token"
-    tokens = await gateway.store.history.masked_tokens([one.id for one in found]) if is_token else {}
-    for invocation in found:
+    tokens = await gateway.store.history.masked_tokens([item.id for item in invocations]) if is_token else {}
+    for invocation in invocations:
         await asyncio.sleep(0)  # callers are answered while many are judged
-        judged.append(await _judge(gateway, asked, invocation, tokens.get(invocation.id, "")))
-    starting = [one for one in judged if one.standing == "starts"]
+        judged.append(await _judge(gateway, as_protected, invocation, tokens.get(invocation.id, "")))
+    starting = [call for call in judged if call.standing == "starts"]
     claimed: list[tuple[Invocation, list[bytes]]] = []
-    for one in starting:
-        own = [one.verdict.duplicate_key] if one.verdict and one.verdict.duplicate_key else []
-        body = [] if protected and own else [sha256(one.invocation.body or b"").digest()]
-        one.event = [sha256(b"admitted\0" + key).digest() for key in own + body]
-        claimed.append((one.invocation, one.event + (own if protected else [])))
-    again = await gateway.store.history.came_again([one.invocation for one in starting])
+    for call in starting:
+        own = [call.verdict.duplicate_key] if call.verdict and call.verdict.duplicate_key else []
+        body = [] if protected and own else [sha256(call.invocation.body or b"").digest()]
+        call.event = [sha256(b"admitted\0" + key).digest() for key in own + body]
+        claimed.append((call.invocation, call.event + (own if protected else [])))
+    again = await gateway.store.history.came_again([call.invocation for call in starting])
     before = await gateway.store.emissions.came_before(claimed)
-    for one in starting:
-        if accepted := again.get(one.invocation.id) or await _elements_again(gateway, one):
-            _left_out(one, f"the sender sent it again, and it was accepted as {accepted}", accepted)
-        elif first := before.get(one.invocation.id):
-            _left_out(one, f"it is another attempt at the event of {first}, which came in", first)
+    for call in starting:
+        if accepted := again.get(call.invocation.id) or await _elements_again(gateway, call):
+            _left_out(call, f"the sender sent it again, and it was accepted as {accepted}", accepted)
+        elif first := before.get(call.invocation.id):
+            _left_out(call, f"it is another attempt at the event of {first}, which came in", first)
     return judged
 
 
-def _left_out(one: Judged, reason: str, accepted: str) -> None:
-    one.standing, one.reason, one.accepted_as = "came_again", reason, accepted
+def _left_out(call: Judged, reason: str, accepted: str) -> None:
+    call.standing, call.reason, call.accepted_as = "came_again", reason, accepted
 
 
-async def _elements_again(gateway: Gateway, one: Judged) -> str:
+async def _elements_again(gateway: Gateway, call: Judged) -> str:
     """The accepted call that brought an array's first element again, if its next ones came again too."""
-    assert one.verdict is not None
+    assert call.verdict is not None
     first = ""
-    for part, _ in one.verdict.elements[:FIRST_ELEMENTS]:
-        element = replace(one.invocation, body=part.body, body_size=len(part.body))
-        found = (await gateway.store.history.came_again([element])).get(element.id, "")
-        if not found:
+    for part, _ in call.verdict.elements[:FIRST_ELEMENTS]:
+        element = replace(call.invocation, body=part.body, body_size=len(part.body))
+        accepted = (await gateway.store.history.came_again([element])).get(element.id, "")
+        if not accepted:
             return ""
-        first = first or found
+        first = first or accepted
     return first
 
 

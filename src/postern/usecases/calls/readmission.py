@@ -77,8 +77,8 @@ async def recheck_within(
 async def standing(gateway: Gateway, actor: Actor, invocation_id: str) -> tuple[views.AdmissionStanding, str]:
     """Say what would become of a rejected call now, with the reason if it would not start."""
     require(actor, "read")
-    _, one = await judged_of(gateway, invocation_id)
-    return one.standing, one.reason
+    _, call = await judged_of(gateway, invocation_id)
+    return call.standing, call.reason
 
 
 async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> views.Admitted:
@@ -88,9 +88,9 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> vi
         raise invalid("invocationIds", f"at most {MOST_ADMITTED} at once")
     results: dict[str, views.Admission] = {}
     for invocation_id in sorted(set(invocation_ids)):  # the oldest attempt at an event is the one that starts
-        webhook, one = await judged_of(gateway, invocation_id)
-        results[invocation_id] = await _admit_one(gateway, actor, webhook, one)
-    return _told(gateway, [results[one] for one in dict.fromkeys(invocation_ids)], Counter())
+        webhook, call = await judged_of(gateway, invocation_id)
+        results[invocation_id] = await _admit_one(gateway, actor, webhook, call)
+    return _told(gateway, [results[call_id] for call_id in dict.fromkeys(invocation_ids)], Counter())
 
 
 async def admit_all(
@@ -108,14 +108,14 @@ async def admit_all(
     others = Counter[views.Result]()
     started, more = 0, False
     async for webhook, portion in _portions(gateway, webhook_id):
-        passing = iter([one for one in portion if one.standing == "starts"])
+        passing = iter([call for call in portion if call.standing == "starts"])
         while not more and (some := list(islice(passing, TOGETHER))):
             # In this order and in one commit: of two attempts the older one starts.
-            done = await asyncio.gather(*(_admit_one(gateway, actor, webhook, one) for one in some))
+            done = await asyncio.gather(*(_admit_one(gateway, actor, webhook, call) for call in some))
             results += done
-            started += sum(one.admitted for one in done)
+            started += sum(admission.admitted for admission in done)
             more = started >= MOST_ADMITTED or len(results) >= MOST_JUDGED
-        others.update(RESULTS[one.standing] for one in portion if one.standing != "starts")
+        others.update(RESULTS[call.standing] for call in portion if call.standing != "starts")
         if more:
             break
     told = _told(gateway, results, others, more)
@@ -127,9 +127,9 @@ async def admit_all(
 async def _close_incident(gateway: Gateway, webhook_id: str) -> None:
     """Nothing of what was rejected is left."""
     store = gateway.store.incidents
-    for one in await store.open():
-        if (one.webhook_id, one.kind) == (webhook_id, "rejected"):
-            await store.close(one.id, gateway.clock(), ADMITTED)
+    for incident in await store.open():
+        if (incident.webhook_id, incident.kind) == (webhook_id, "rejected"):
+            await store.close(incident.id, gateway.clock(), ADMITTED)
     gateway.runtime.incidents = await store.open()
 
 
@@ -138,10 +138,10 @@ def _told(
 ) -> views.Admitted:
     gateway.runtime.starts_due()
     gateway.runtime.rechecks.clear()  # what they have found is not so any more
-    for one in results:
-        if one.admitted:
-            gateway.runtime.live.touch(one.invocation_id)
-    number = Counter(one.result for one in results) + others
+    for admission in results:
+        if admission.admitted:
+            gateway.runtime.live.touch(admission.invocation_id)
+    number = Counter(admission.result for admission in results) + others
     admitted, left_out = number["admitted"], number["left_out"]
     told = [
         f"{admitted:,} admitted{', and there are more: admit once more' if more else ''}.",
@@ -163,14 +163,16 @@ def _told(
     )
 
 
-async def _admit_one(gateway: Gateway, actor: Actor, webhook: Webhook | None, one: Judged) -> views.Admission:
-    invocation, verdict = one.invocation, one.verdict
+async def _admit_one(
+    gateway: Gateway, actor: Actor, webhook: Webhook | None, call: Judged
+) -> views.Admission:
+    invocation, verdict = call.invocation, call.verdict
 
     def not_admitted(reason: str, result: views.Result = "left_out") -> views.Admission:
         return views.Admission(invocation_id=invocation.id, admitted=False, result=result, reason=reason)
 
-    if one.standing != "starts" or webhook is None or verdict is None:
-        return not_admitted(one.reason, RESULTS[one.standing])
+    if call.standing != "starts" or webhook is None or verdict is None:
+        return not_admitted(call.reason, RESULTS[call.standing])
     now = gateway.clock()
     until = now + webhook.duplicates.window_seconds if webhook.duplicates else 0.0
     elements = []
@@ -204,7 +206,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, webhook: Webhook | None, on
     try:
         # Nothing is awaited before: those that are admitted together are written in their order. Other attempts came before
         # now, so they are gone when as much time has passed as any history goes back.
-        admitted = await gateway.store.emissions.admit(entry, one.event, now + LONGEST_HISTORY, note)
+        admitted = await gateway.store.emissions.admit(entry, call.event, now + LONGEST_HISTORY, note)
     except Gone:
         return not_admitted("retention has taken it just now", "cannot_be_admitted")
     match admitted:
@@ -243,8 +245,8 @@ async def _look_through(gateway: Gateway, webhook_id: str, found_so_far: FoundSo
 
     try:
         async for _, portion in _portions(gateway, webhook_id):
-            for one in portion:
-                found_so_far.add(one)
+            for call in portion:
+                found_so_far.add(call)
             if found_so_far.judged >= MOST_JUDGED:
                 return
         found_so_far.all_judged = True
@@ -256,10 +258,10 @@ async def _portions(gateway: Gateway, webhook_id: str) -> AsyncIterator[tuple[We
     """Judges a webhook's rejected calls, the oldest first."""
     served(gateway, webhook_id)
     after = ""
-    while found := await gateway.store.history.rejected(webhook_id, after, PORTION, PORTION_BYTES):
-        after = found[-1].id
+    while calls := await gateway.store.history.rejected(webhook_id, after, PORTION, PORTION_BYTES):
+        after = calls[-1].id
         webhook = gateway.runtime.directory.by_id(webhook_id)
-        yield webhook, await judged_now(gateway, webhook, found)
+        yield webhook, await judged_now(gateway, webhook, calls)
 
 
 async def _not_kept(gateway: Gateway, webhook_id: str) -> int:
@@ -267,8 +269,8 @@ async def _not_kept(gateway: Gateway, webhook_id: str) -> int:
     now = gateway.clock()
     since = gateway.retention.history_before(await gateway.store.retention.own_rule(webhook_id), now)
     first, until = int(since // 60), int(now // 60) + 1
-    found = await gateway.store.volumes.buckets(webhook_id, first, until, DAY)
+    by_day = await gateway.store.volumes.buckets(webhook_id, first, until, DAY)
     by_code = Counter[str]()
-    for volume in found.values():
+    for volume in by_day.values():
         by_code.update(volume.unkept.by_name)
     return sum(count for code, count in by_code.items() if code != "method_not_allowed")

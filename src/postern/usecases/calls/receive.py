@@ -99,13 +99,13 @@ class Reception:
         if verdict.elements:
             entries = [entry_of(gateway, webhook, part, judged) for part, judged in verdict.elements]
             # The answer names the first element that started something.
-            entry = next((one for one in entries if one.delivery is not None), None) or next(
-                (one for one in entries if one.invocation.outcome == "filtered"), entries[0]
+            entry = next((element for element in entries if element.delivery is not None), None) or next(
+                (element for element in entries if element.invocation.outcome == "filtered"), entries[0]
             )
-            entry.others = [one for one in entries if one is not entry]
-            for one in entry.others:
+            entry.others = [element for element in entries if element is not entry]
+            for element in entry.others:
                 # The caller was answered once, and so did not hear that an element was rejected.
-                one.invocation.status = entry.invocation.status
+                element.invocation.status = entry.invocation.status
         else:  # without a list, which for every call would take a tenth of the time
             entry = entry_of(gateway, webhook, call, verdict)
         self.entry = entry
@@ -182,8 +182,8 @@ class Reception:
     async def _keep(self, secret: bytes, answer: CallerAnswer) -> CallerAnswer:
         """Keeps an announced secret, and only then gives the answer, which confirms that it is kept."""
         gateway, call = self._gateway, self.entry.invocation
-        one = Announcement(call.id, call.received_at, call.address, secret)
-        if not await gateway.store.webhooks.announce(self._webhook.id, one):
+        announcement = Announcement(call.id, call.received_at, call.address, secret)
+        if not await gateway.store.webhooks.announce(self._webhook.id, announcement):
             return answers.problem("conflict", call.id)
         await gateway.runtime.directory.refresh()
         return answer

@@ -62,10 +62,12 @@ async def report_end(
 
 async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) -> str:
     """The key of the invocation's delivery that was given this token."""
-    found = await gateway.store.history.get(invocation_id)
-    deliveries = [] if found is None else found.deliveries
+    story = await gateway.store.history.get(invocation_id)
+    deliveries = [] if story is None else story.deliveries
     # Every token is compared, so that the time does not tell which invocations exist or were replayed.
-    matching = [one.key for one in deliveries if gateway.site.is_response_token(token, one.key)]
+    matching = [
+        delivery.key for delivery in deliveries if gateway.site.is_response_token(token, delivery.key)
+    ]
     if not matching:
         raise Refused("not_authenticated", "the response token is not that of this invocation")
     return matching[0]

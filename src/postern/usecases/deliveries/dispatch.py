@@ -113,10 +113,10 @@ class Dispatcher:
         # How a webhook's own lane does is not known until it has taken one: so a dead one has one body at hand at most.
         one_alone = bool(self._pause or (self.lane and self._state.took_at < 0))
         room = self._most_bytes - sum(self._under_way.values())
-        found = await self._claim(now, 1 if one_alone else self._batch, room)
-        self._more = bool(found)
+        batch = await self._claim(now, 1 if one_alone else self._batch, room)
+        self._more = bool(batch)
         # The result of some starts is known and not yet written down. The claim has renewed their leases.
-        claimed = [delivery for delivery in found if delivery.key not in gateway.runtime.unsettled]
+        claimed = [delivery for delivery in batch if delivery.key not in gateway.runtime.unsettled]
         if not claimed:
             return 0
         contents = await store.history.contents([delivery.invocation_id for delivery in claimed])
@@ -146,11 +146,11 @@ class Dispatcher:
         if (turns := turns_of(self._gateway, self.lane)) is None:
             return await self._gateway.store.deliveries.claim(now, LEASE, most, most_bytes, self.lane)
         tells = tells_ends(self._gateway, self.lane)
-        found = await self._gateway.store.turns.claim(self.lane, turns, tells, now, LEASE, most, most_bytes)
-        for one in found:
-            if turns.quiet is not None and one.turn is not None:
-                await supersede_by(self._gateway, one)
-        return found
+        claimed = await self._gateway.store.turns.claim(self.lane, turns, tells, now, LEASE, most, most_bytes)
+        for delivery in claimed:
+            if turns.quiet is not None and delivery.turn is not None:
+                await supersede_by(self._gateway, delivery)
+        return claimed
 
     async def _try_all_again(self, now: float) -> None:
         back, self._pause = self._state.back, 0.0
@@ -196,7 +196,7 @@ class Dispatcher:
 
     def _longest_pause(self) -> float:
         others = self._gateway.runtime.own_lanes.values() if self.lane else ()
-        return max(LONGEST_PAUSE, sum(one.away is not None for one in others) / TRIES_OF_LANES)
+        return max(LONGEST_PAUSE, sum(state.away is not None for state in others) / TRIES_OF_LANES)
 
     async def _start(self, delivery: Delivery, content: Content | None) -> str:
         """Says how it went. Raises nothing: what could not be written down comes back when its lease is over."""

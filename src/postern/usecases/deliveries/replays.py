@@ -31,31 +31,31 @@ CHECK_REPLAYS_EVERY = 1.0
 
 
 async def plan(
-    gateway: Gateway, actor: Actor, wanted: HistoryFilter, include_completed: bool = False
+    gateway: Gateway, actor: Actor, criteria: HistoryFilter, include_completed: bool = False
 ) -> views.Replay:
     """How many calls that would be. Later calls are not among them, completed ones only where that
     is asked for, and filtered ones where the filter names them."""
     require(actor, "write")
-    if path_of(wanted) is not None:
+    if path_of(criteria) is not None:
         # A plan of 100,000 calls would read all their bodies, and again when it runs.
         name = "name a mapped one, like fieldOne=1001"
         raise invalid("filter.field", f"a replay cannot be planned by a value that is not mapped; {name}")
     now = gateway.clock()
     until = now + 0.001  # ids know milliseconds: what came in just now is part of it
-    asked = replace(wanted, until=until if wanted.until is None else min(wanted.until, until))
-    found, completed = await gateway.store.replays.count(asked, MOST_CALLS + 1)
-    if found > MOST_CALLS:
+    bounded = replace(criteria, until=until if criteria.until is None else min(criteria.until, until))
+    total, completed = await gateway.store.replays.count(bounded, MOST_CALLS + 1)
+    if total > MOST_CALLS:
         raise invalid("filter", f"finds more than {MOST_CALLS} calls; narrow it")
-    count = found if include_completed else found - completed
-    if found and wanted.webhook_id is not None:
-        webhook = gateway.runtime.directory.by_id(wanted.webhook_id)
+    count = total if include_completed else total - completed
+    if total and criteria.webhook_id is not None:
+        webhook = gateway.runtime.directory.by_id(criteria.webhook_id)
         if webhook is None:
             raise Refused("conflict", "the webhook of these calls has been deleted; restore it first")
         if not webhook.enabled:
             detail = "the webhook of these calls is disabled and starts nothing; enable it first"
             raise Refused("conflict", detail)
-    plan = Replay(new_id("rpl"), "planned", asked, count, completed, include_completed, now, actor.name)
-    filter = as_plain(shown(views.ReplayedCalls, asked))
+    plan = Replay(new_id("rpl"), "planned", bounded, count, completed, include_completed, now, actor.name)
+    filter = as_plain(shown(views.ReplayedCalls, bounded))
     note = noted(gateway, actor, "replay planned", plan.id, filter=filter, count=count)
     await gateway.store.replays.add(plan, note)
     return await _shown(gateway, plan)
@@ -66,20 +66,20 @@ async def begin(gateway: Gateway, actor: Actor, replay_id: str, fields: Values =
     first, each from the first step of its workflow. The four fields of each call are as they were recorded
     when it was first started, or as the mapping finds them then."""
     require(actor, "write")
-    found = await _found(gateway, replay_id)
+    replay = await _found(gateway, replay_id)
     note = noted(gateway, actor, "replay begun", replay_id, fields=fields)
     if not await gateway.store.replays.begin(replay_id, fields, actor.name, gateway.clock(), note):
-        raise Refused("conflict", f"this replay is {found.state}; a plan is run once")
+        raise Refused("conflict", f"this replay is {replay.state}; a plan is run once")
     return await show(gateway, actor, replay_id)
 
 
 async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
     """The calls queued by then are started; the rest are not."""
     require(actor, "write")
-    found = await _found(gateway, replay_id)
+    replay = await _found(gateway, replay_id)
     note = noted(gateway, actor, "replay cancelled", replay_id)
     if not await gateway.store.replays.end(replay_id, "cancelled", gateway.clock(), note):
-        raise Refused("conflict", f"this replay is {found.state} already")
+        raise Refused("conflict", f"this replay is {replay.state} already")
     return await show(gateway, actor, replay_id)
 
 
@@ -103,10 +103,12 @@ async def listing(
     """The replays of many, newest first."""
     require(actor, "read")
     limit = page_size(limit)
-    found = await gateway.store.replays.page(limit + 1, cursor)
-    page, next_cursor = first_page(found, limit, lambda one: one.id)
-    outcomes = await gateway.store.replays.outcomes([one.id for one in page])
-    return Listing(items=[views.replay_of(one, outcomes[one.id]) for one in page], next_cursor=next_cursor)
+    rows = await gateway.store.replays.page(limit + 1, cursor)
+    page, next_cursor = first_page(rows, limit, lambda replay: replay.id)
+    outcomes = await gateway.store.replays.outcomes([replay.id for replay in page])
+    return Listing(
+        items=[views.replay_of(replay, outcomes[replay.id]) for replay in page], next_cursor=next_cursor
+    )
 
 
 async def _found(gateway: Gateway, replay_id: str) -> Replay:
@@ -119,9 +121,9 @@ async def _found(gateway: Gateway, replay_id: str) -> Replay:
 async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     """Queues the next few. Returns the replay as it is then, or None if nothing is left to do here."""
     ids, position = await gateway.store.replays.next_of(replay, STEP)
-    stories = {one.invocation.id: one for one in await gateway.store.history.brief(ids)}
-    found = [_start_of(gateway, stories[one], replay.fields) for one in ids if one in stories]
-    starts = [one for one in found if one is not None]
+    stories = {story.invocation.id: story for story in await gateway.store.history.brief(ids)}
+    tries = [_start_of(gateway, stories[call_id], replay.fields) for call_id in ids if call_id in stories]
+    starts = [start for start in tries if start is not None]
     skipped = len(ids) - len(starts)
     now = gateway.clock()
     reached = position or (ids[-1] if ids else replay.position)

@@ -22,13 +22,13 @@ async def start_now(gateway: Gateway, actor: Actor, invocation_id: str) -> views
     value is started, those before it are superseded by it."""
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
-    one = next((one for one in story.deliveries if one.waits_for_turn), None)
+    waiting = next((candidate for candidate in story.deliveries if candidate.waits_for_turn), None)
     note = noted(gateway, actor, "call started out of turn", invocation_id)
-    if one is None or not await gateway.store.turns.start_now(one.key, gateway.clock(), note):
+    if waiting is None or not await gateway.store.turns.start_now(waiting.key, gateway.clock(), note):
         raise Refused("conflict", "this call does not wait for its turn")
-    turns = turns_of(gateway, one.lane)
+    turns = turns_of(gateway, waiting.lane)
     if turns is not None and turns.quiet is not None:
-        await supersede_by(gateway, one)
-    gateway.runtime.starts_due(one.lane)
+        await supersede_by(gateway, waiting)
+    gateway.runtime.starts_due(waiting.lane)
     gateway.runtime.live.touch(invocation_id)
-    return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(one))
+    return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(waiting))

@@ -75,5 +75,5 @@ class Dropped(Hold):
 def replay_of(
     replay: StoredReplay, outcomes: Mapping[str, int], first: list[InvocationSummary] | UnsetType = UNSET
 ) -> Replay:
-    asked, became = shown(ReplayedCalls, replay.wanted), ReplayOutcomes(**outcomes)
-    return shown(Replay, replay, filter=asked, count=replay.total, outcomes=became, first=first)
+    criteria, became = shown(ReplayedCalls, replay.wanted), ReplayOutcomes(**outcomes)
+    return shown(Replay, replay, filter=criteria, count=replay.total, outcomes=became, first=first)

@@ -59,7 +59,7 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
 
 def _url(target: bytes) -> str:
     """As it was sent, with bytes that no URL holds encoded, and #, which a client would not send."""
-    return re.sub(rb"[^!-~]|#", lambda found: b"%%%02X" % ord(found[0]), target).decode("ascii")
+    return re.sub(rb"[^!-~]|#", lambda match: b"%%%02X" % ord(match[0]), target).decode("ascii")
 
 
 # Linux takes 128 KiB for one argument of a program. For what is built into a shell, like printf, there is no such limit.
@@ -89,7 +89,7 @@ def plain(value: bytes) -> str | None:
 
 def printed(value: bytes) -> str:
     """A command that prints any bytes. Every shell has printf."""
-    escaped = re.sub(rb"[^ -~]|[!%'\\]|^-", lambda found: b"\\%03o" % ord(found[0]), value)
+    escaped = re.sub(rb"[^ -~]|[!%'\\]|^-", lambda match: b"\\%03o" % ord(match[0]), value)
     return f"printf '{escaped.decode('ascii')}'"
 
 

@@ -37,10 +37,10 @@ async def compared(gateway: Gateway, actor: Actor, invocation_id: str, to: str |
 
 async def _last_good(gateway: Gateway, invocation: Invocation) -> str:
     """The newest earlier call whose runs have completed; if no engine tells that, one that was started."""
-    wanted = HistoryFilter(invocation.webhook_id, code="accepted")
+    criteria = HistoryFilter(invocation.webhook_id, code="accepted")
     cursor, started = invocation.id, None
     for _ in range(LOOKED_BACK // PAGE):
-        page = await gateway.store.history.page(wanted, PAGE, cursor)
+        page = await gateway.store.history.page(criteria, PAGE, cursor)
         for story in page.rows:
             summary = summary_of(story)
             if summary.status in _ENDED_WELL:
@@ -94,8 +94,8 @@ def _bodies(old: Invocation, new: Invocation) -> BodyComparison:
         return body_comparison("same")
     if max(len(was), len(now)) > LARGEST_READ:
         return body_comparison("too large")
-    if (found := document_changes(was, now)) is not None:
-        return body_comparison("json" if found.count else "written differently", found)
+    if (differences := document_changes(was, now)) is not None:
+        return body_comparison("json" if differences.count else "written differently", differences)
     try:
         by_line = compare.lines(was.decode(), now.decode())
     except UnicodeDecodeError:

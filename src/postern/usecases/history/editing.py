@@ -76,8 +76,8 @@ async def replay_edited(
     payload = read_object(made.as_call(), RECORDED)
     if isinstance(payload, UnreadableContent):
         raise invalid("body", payload.detail)
-    found = fields_of_replay(webhook, story, payload, fields)
-    by_hand = {name: value for name, value in (values or {}).items() if found.get(name, "") != value}
+    mapped = fields_of_replay(webhook, story, payload, fields)
+    by_hand = {name: value for name, value in (values or {}).items() if mapped.get(name, "") != value}
     _check(values or {})
     found_changes = await line.run(partial(_changes, original, content))
     changed = found_changes + [f"{name} set by hand" for name in FIELD_NAMES if name in by_hand]
@@ -89,7 +89,7 @@ async def replay_edited(
         gateway,
         webhook,
         made.id,
-        found | by_hand,
+        mapped | by_hand,
         payload,
         by=actor.name,
         note=noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed),
@@ -112,10 +112,10 @@ def _changes(original: Invocation, content: bytes) -> list[str]:
     was = original.body or b""
     if was == content:
         return []
-    found = document_changes(was, content)
-    if found is None:
+    differences = document_changes(was, content)
+    if differences is None:
         return ["body changed"]
-    if not found.count:
+    if not differences.count:
         return ["body written differently"]
-    words = [f"{change.place[:LONGEST_NAMED]} {change.kind}" for change in found.items[:MOST_NAMED]]
-    return words + ([f"and {found.count - MOST_NAMED} more"] if found.count > MOST_NAMED else [])
+    words = [f"{change.place[:LONGEST_NAMED]} {change.kind}" for change in differences.items[:MOST_NAMED]]
+    return words + ([f"and {differences.count - MOST_NAMED} more"] if differences.count > MOST_NAMED else [])

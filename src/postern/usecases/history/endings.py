@@ -79,7 +79,9 @@ class EndingsLoop:
         except EngineUnavailable as trouble:
             log.info("the engine could not be asked how runs ended", error=trouble.detail)
             again = now + engine.asked_after
-            await gateway.store.endings.ask_again({key: (one.state, again) for key, one in started.items()})
+            await gateway.store.endings.ask_again(
+                {key: (delivery.state, again) for key, delivery in started.items()}
+            )
             return False
         not_over: dict[str, tuple[DeliveryState, float]] = {}
         for key, (state, started_at) in started.items():

@@ -78,13 +78,13 @@ class FilterRequest(Shape):
     )
 
     def wanted(self, within: str = "") -> HistoryFilter:
-        asked = {name: getattr(self, name) for name in FilterRequest.model_fields}
-        return filter_of(**asked, within=within)
+        parts = {name: getattr(self, name) for name in FilterRequest.model_fields}
+        return filter_of(**parts, within=within)
 
 
-def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
+def filter_of(within: str = "", **parts: Any) -> HistoryFilter:
     """Reads what somebody asked for; an empty text asks for nothing. Refuses wrong fields by their names after ``within``."""
-    given = {name: value for name, value in asked.items() if value}
+    given = {name: value for name, value in parts.items() if value}
     errors: list[FieldError] = []
 
     def refuse(field: str, why: str) -> None:

@@ -27,18 +27,18 @@ async def step(gateway: Gateway) -> int:
     store, now = gateway.store.findable, gateway.clock()
     after = await gateway.store.chores.reached(CHORE)
     _, left_at = await gateway.store.chores.last_done(CHORE) or (now, "")
-    found = await store.following(after, None if left_at else now - SETTLED, STEP, LARGEST_READ)
+    calls = await store.following(after, None if left_at else now - SETTLED, STEP, LARGEST_READ)
     if (
-        not found and left_at
+        not calls and left_at
     ):  # those with times that are yet to come are done; a few others are taken once more
         return int(await store.keep({}, after, now, left_at))
-    if not found:
+    if not calls:
         return 0
     keys = {}
-    for invocation, fields in found:
+    for invocation, fields in calls:
         values = (fields or fields_of(gateway, invocation)).values()
         keys[invocation.id] = keys_of(invocation.address, [*values, sender_event_of(gateway, invocation)])
-    return len(found) if await store.keep(keys, after, gateway.clock()) else 0
+    return len(calls) if await store.keep(keys, after, gateway.clock()) else 0
 
 
 async def behind(gateway: Gateway, actor: Actor) -> Time | None:

@@ -36,37 +36,37 @@ _HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
 
 
 async def listing(
-    gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None
+    gateway: Gateway, actor: Actor, criteria: HistoryFilter, limit: int = 50, cursor: str | None = None
 ) -> Listing[InvocationSummary]:
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
-    page = await gateway.store.history.page(wanted, page_size(limit), cursor)
+    page = await gateway.store.history.page(criteria, page_size(limit), cursor)
     return Listing(items=await rows_of(gateway, page.rows), next_cursor=page.next_before)
 
 
-async def count(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Count:
+async def count(gateway: Gateway, actor: Actor, criteria: HistoryFilter) -> views.Count:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
     require(actor, "read")
-    found = await gateway.store.history.count(wanted)
+    counted = await gateway.store.history.count(criteria)
     return views.Count(
-        calls=found.calls,
-        or_more=found.or_more,
-        looked_back_to=None if found.back_to is None else Time(time_of(found.back_to)),
+        calls=counted.calls,
+        or_more=counted.or_more,
+        looked_back_to=None if counted.back_to is None else Time(time_of(counted.back_to)),
     )
 
 
-async def failures(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Failures:
+async def failures(gateway: Gateway, actor: Actor, criteria: HistoryFilter) -> views.Failures:
     """The errors with which several of the newest failed calls failed alike, numbers and ids in them left out."""
     require(actor, "read")
-    page = await gateway.store.history.page(replace(wanted, status="failed"), MOST_FAILURES)
+    page = await gateway.store.history.page(replace(criteria, status="failed"), MOST_FAILURES)
     failed = (
         (row.invocation.webhook_id, row.deliveries[-1].error, Time(row.invocation.received_at))
         for row in page.rows
         if row.deliveries and row.deliveries[-1].state == "failed"
     )
     groups = [
-        views.FailedAlike(one.error, one.count, Time(one.since), list(one.webhook_ids))
-        for one in groups_of(failed)
+        views.FailedAlike(group.error, group.count, Time(group.since), list(group.webhook_ids))
+        for group in groups_of(failed)
     ]
     return views.Failures(items=groups, or_more=page.next_before is not None)
 
@@ -74,8 +74,8 @@ async def failures(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> vie
 async def oldest(gateway: Gateway, actor: Actor) -> Time | None:
     """When the oldest call came that is kept."""
     require(actor, "read")
-    found = await gateway.store.history.oldest()
-    return None if found is None else Time(time_of(found))
+    first_id = await gateway.store.history.oldest()
+    return None if first_id is None else Time(time_of(first_id))
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invocation:
@@ -85,7 +85,11 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
     story = await recorded(gateway, invocation_id)
     local_runs = await gateway.store.listeners.of_call(invocation_id)
     marks = await gateway.store.marks.of(invocation_id)
-    waits = {one.key: await awaited(gateway, one) for one in story.deliveries if one.waits_for_turn}
+    waits = {
+        delivery.key: await awaited(gateway, delivery)
+        for delivery in story.deliveries
+        if delivery.waits_for_turn
+    }
     return views.invocation_of(story, _payload(story), local_runs, marks, waits)
 
 

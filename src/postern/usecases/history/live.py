@@ -109,14 +109,14 @@ class Stream:
 
     async def _missed(self, after: str) -> list[LiveEvent]:
         """The calls that were recorded since, the oldest first; if that is very much, only the newest part."""
-        wanted = HistoryFilter(
+        criteria = HistoryFilter(
             webhook_id=self._watcher.webhook_id,
             since=max(0.0, min(time_of(after), self._gateway.clock()) - OVERLAP),
         )
         rows: list[Story] = []
         before: str | None = None
         while len(rows) < RESUMED:
-            page = await self._gateway.store.history.page(wanted, 200, before)
+            page = await self._gateway.store.history.page(criteria, 200, before)
             rows += page.rows
             before = page.next_before
             if before is None:

@@ -46,11 +46,11 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     if not can_be_stored(written):
         raise invalid("text", "holds a character that no text has")
     await recorded(gateway, invocation_id)
-    one = Note(new_id("note"), Time(round(gateway.clock(), 3)), actor.name, written)
-    note = noted(gateway, actor, "call noted", invocation_id, note=one.id)
-    if not await gateway.store.marks.add_note(invocation_id, one, MOST_NOTES, note):
+    new_note = Note(new_id("note"), Time(round(gateway.clock(), 3)), actor.name, written)
+    note = noted(gateway, actor, "call noted", invocation_id, note=new_note.id)
+    if not await gateway.store.marks.add_note(invocation_id, new_note, MOST_NOTES, note):
         raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
-    return one
+    return new_note
 
 
 async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
@@ -58,8 +58,10 @@ async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_i
     require(actor, "write")
     await recorded(gateway, invocation_id)
     notes = (await gateway.store.marks.of(invocation_id)).notes
-    one = existing(next((note for note in notes if note.id == note_id), None), "this call has no such note")
-    if one.by != actor.name and not actor.may("admin"):
+    stored = existing(
+        next((note for note in notes if note.id == note_id), None), "this call has no such note"
+    )
+    if stored.by != actor.name and not actor.may("admin"):
         raise Refused("access_denied", "a note is deleted by who wrote it, or by an administrator")
-    written = noted(gateway, actor, "call's note deleted", invocation_id, note=note_id, writtenBy=one.by)
+    written = noted(gateway, actor, "call's note deleted", invocation_id, note=note_id, writtenBy=stored.by)
     await gateway.store.marks.delete_note(note_id, written)

@@ -19,7 +19,7 @@ LONGEST = 80
 async def rows_of(gateway: Gateway, stories: list[Story]) -> list[InvocationSummary]:
     """Summaries with the name of the webhook, that of the event (from the sender's preset or a usual header), and the values."""
     ids = [story.invocation.id for story in stories]
-    kept = {one.invocation.id: one for one in await gateway.store.history.brief(ids, LARGEST_READ)}
+    kept = {loaded.invocation.id: loaded for loaded in await gateway.store.history.brief(ids, LARGEST_READ)}
     return [_row(gateway, kept.get(story.invocation.id, story), summary_of(story)) for story in stories]
 
 

@@ -61,14 +61,14 @@ async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sampl
     where nothing was recorded yet, or a number in it is too large to be read."""
     require(actor, "read")
     await stored(gateway, webhook_id)
-    found = await gateway.store.samples.get(webhook_id) or Sample(webhook_id)
-    is_armed = found.armed_until is not None and found.armed_until > gateway.clock()
-    event = None if found.trigger is None else event_in(found.trigger)
+    kept = await gateway.store.samples.get(webhook_id) or Sample(webhook_id)
+    is_armed = kept.armed_until is not None and kept.armed_until > gateway.clock()
+    event = None if kept.trigger is None else event_in(kept.trigger)
     return views.Sample(
         webhook_id=webhook_id,
-        recording_until=Time.maybe(found.armed_until) if is_armed else None,
-        recorded_at=Time.maybe(found.stored_at),
-        invocation_id=found.invocation_id,
+        recording_until=Time.maybe(kept.armed_until) if is_armed else None,
+        recorded_at=Time.maybe(kept.stored_at),
+        invocation_id=kept.invocation_id,
         event=event,
         variables=[] if event is None else variables(event),
     )
@@ -102,10 +102,10 @@ async def workflow_of_call(gateway: Gateway, actor: Actor, invocation_id: str) -
 
 
 async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> Document:
-    found = await sample(gateway, actor, webhook_id)
-    if found.event is not None:
-        return found.event
-    if found.recorded_at is not None:
+    kept = await sample(gateway, actor, webhook_id)
+    if kept.event is not None:
+        return kept.event
+    if kept.recorded_at is not None:
         raise Refused("conflict", f"the recorded event holds {views.TOO_LARGE}: record another one")
     accepted = HistoryFilter(webhook_id=webhook_id, code="accepted")
     newest = (await gateway.store.history.page(accepted, 1)).rows
@@ -147,16 +147,16 @@ async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: 
         raise invalid("calls", f"1 to {MOST_CALLS}")
     webhook = await stored(gateway, webhook_id)
     shape, read, looked_at, size, before = JsonShape(), 0, 0, 0, None
-    wanted = HistoryFilter(webhook_id=webhook_id, code="accepted")
+    criteria = HistoryFilter(webhook_id=webhook_id, code="accepted")
     while read < calls and size < MOST_BYTES and looked_at < MOST_LOOKED_AT:
-        page = await gateway.store.history.page(wanted, CALLS_AT_ONCE, before)
+        page = await gateway.store.history.page(criteria, CALLS_AT_ONCE, before)
         ids = [row.invocation.id for row in page.rows][: calls - read]
         looked_at += len(ids)
         stories = await gateway.store.history.brief(ids, LARGEST_BODY)
-        found = [story.invocation for story in stories]
+        invocations = [story.invocation for story in stories]
         # In a thread, so that the calls of senders go on. The shape does not depend on the order.
-        read += await asyncio.to_thread(_add, shape, found)
-        size += sum(len(one.body or b"") for one in found)
+        read += await asyncio.to_thread(_add, shape, invocations)
+        size += sum(len(item.body or b"") for item in invocations)
         before = page.next_before
         if before is None:
             break

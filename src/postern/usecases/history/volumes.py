@@ -37,9 +37,9 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
     until = int(gateway.clock() // 60) + 1
     since = until - chosen.minutes
     since -= since % chosen.step
-    found = await gateway.store.volumes.buckets(webhook_id, since, until, chosen.step)
+    by_minute = await gateway.store.volumes.buckets(webhook_id, since, until, chosen.step)
     total = Volume()
-    for volume in found.values():
+    for volume in by_minute.values():
         total.add_all(volume)
     return Chart(
         range=span,
@@ -55,7 +55,7 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
                 latency_ms=_percentiles(volume.answers),
             )
             for minute in range(since, until, chosen.step)
-            for volume in [found.get(minute) or Volume()]
+            for volume in [by_minute.get(minute) or Volume()]
         ],
         total=Total(
             calls=total.calls.total,
@@ -73,8 +73,11 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
     """The calls of each of the last 24 hours by webhook, the oldest hour first."""
     require(actor, "read")
     first, until = last_hours(gateway.clock())
-    found = await gateway.store.volumes.calls(webhook_ids, first, until, SPARKLINE_STEP)
-    return {one: [found[one][hour] for hour in range(first, until, SPARKLINE_STEP)] for one in webhook_ids}
+    by_webhook = await gateway.store.volumes.calls(webhook_ids, first, until, SPARKLINE_STEP)
+    return {
+        webhook_id: [by_webhook[webhook_id][hour] for hour in range(first, until, SPARKLINE_STEP)]
+        for webhook_id in webhook_ids
+    }
 
 
 async def last_day_of_all(gateway: Gateway) -> dict[str, int]:
@@ -85,8 +88,8 @@ async def last_day_of_all(gateway: Gateway) -> dict[str, int]:
         began = time.monotonic()
         if began > runtime.last_day_until:
             first, until = last_hours(gateway.clock())
-            found = await gateway.store.volumes.calls(None, first, until, RANGES["day"].minutes)
-            runtime.last_day = {webhook_id: calls.total() for webhook_id, calls in found.items()}
+            by_webhook = await gateway.store.volumes.calls(None, first, until, RANGES["day"].minutes)
+            runtime.last_day = {webhook_id: calls.total() for webhook_id, calls in by_webhook.items()}
             ended = time.monotonic()
             runtime.last_day_until = ended + 20 * (ended - began)
     return runtime.last_day

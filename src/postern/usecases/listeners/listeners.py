@@ -55,8 +55,8 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
         raise invalid("name", "may hold printable characters only")
     await sweep(gateway)
     # Without those that were ended: their rows stay for a while, so that they can be told why.
-    present = [one for one in await gateway.store.listeners.all() if one.ended_by is None]
-    if len(present) >= MOST_LISTENERS or sum(_is_own(actor, one) for one in present) >= MOST_OF_ONE:
+    present = [other for other in await gateway.store.listeners.all() if other.ended_by is None]
+    if len(present) >= MOST_LISTENERS or sum(_is_own(actor, other) for other in present) >= MOST_OF_ONE:
         raise Refused("rate_limited", "Too many listeners are there; end one first.", retry_after=10)
     now = gateway.clock()
     listener = Listener(
@@ -75,7 +75,7 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
 async def listing(gateway: Gateway, actor: Actor) -> list[views.Listener]:
     """Each `postern listen` that is connected now, the oldest first."""
     require(actor, "read")
-    return [views.listener_of(one) for one in await _present(gateway)]
+    return [views.listener_of(listener) for listener in await _present(gateway)]
 
 
 async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequest) -> views.HandedCalls:
@@ -97,10 +97,10 @@ async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequ
             woken = news.is_set()  # for a call, or because it was ended, which it hears when it asks again
             news.clear()
             under_way = await gateway.store.listeners.under_way(listener_id)
-            calls = [one for one in under_way if one.id not in known]
+            calls = [call for call in under_way if call.id not in known]
             left = until - clock()
             if calls or woken or left <= 0 or gateway.runtime.listeners.closed:
-                return views.HandedCalls(calls=[await _with_request(gateway, one) for one in calls])
+                return views.HandedCalls(calls=[await _with_request(gateway, call) for call in calls])
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, gateway.runtime.waiters.look_every)):
                     await news.wait()
@@ -145,7 +145,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
     invocation = (await recorded(gateway, invocation_id)).invocation
     if invocation.body_is_gone or invocation.body_is_cut:
         raise Refused("conflict", "the call's body is not kept whole")
-    present = {one.id: one for one in await _present(gateway)}
+    present = {other.id: other for other in await _present(gateway)}
     listener = existing(present.get(listener_id), NOT_THERE)
     call = ListenerCall(
         new_id("hnd"),
@@ -171,16 +171,18 @@ async def sweep(gateway: Gateway) -> None:
     """Ends the listeners that have not been heard of."""
     now = gateway.clock()
     listed = await gateway.store.listeners.all()
-    for one in listed:
-        if one.ended_by is None and one.lease_until > now + 2 * LEASE:  # the clock was set back since
-            await gateway.store.listeners.renew(one.id, now + LEASE)
-    if any(one.lease_until <= now for one in listed):
+    for listener in listed:
+        if (
+            listener.ended_by is None and listener.lease_until > now + 2 * LEASE
+        ):  # the clock was set back since
+            await gateway.store.listeners.renew(listener.id, now + LEASE)
+    if any(listener.lease_until <= now for listener in listed):
         await gateway.store.listeners.sweep(now)
 
 
 async def _present(gateway: Gateway) -> list[Listener]:
     now = gateway.clock()
-    return [one for one in await gateway.store.listeners.all() if one.is_there(now)]
+    return [listener for listener in await gateway.store.listeners.all() if listener.is_there(now)]
 
 
 def _is_own(actor: Actor, listener: Listener) -> bool:

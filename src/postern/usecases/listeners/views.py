@@ -33,5 +33,5 @@ class HandedCalls(View):
     calls: list[HandedCall]
 
 
-def listener_of(one: core.Listener) -> Listener:
-    return shown(Listener, one, by=one.owner)
+def listener_of(listener: core.Listener) -> Listener:
+    return shown(Listener, listener, by=listener.owner)

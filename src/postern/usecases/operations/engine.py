@@ -51,15 +51,17 @@ async def workflows(gateway: Gateway, actor: Actor) -> views.Workflows:
 def problems_of(gateway: Gateway, known: Iterable[Workflow]) -> list[str]:
     """Workflows that want the calls of a webhook that is not there."""
     directory = gateway.runtime.directory
-    by_name = {one.name: one.id for one in directory.listed()}
-    found = []
-    for one in known:
-        for wanted in one.webhook_ids:
-            if directory.by_id(wanted) is None and wanted not in directory.not_served:
-                meant = f": did you mean {by_name[wanted]}?" if wanted in by_name else ""
-                place = f"{one.source}: " if one.source else ""
-                found.append(f"{place}{one.name} wants calls of {wanted}, which is no webhook here{meant}")
-    return found
+    by_name = {webhook.name: webhook.id for webhook in directory.listed()}
+    problems = []
+    for workflow in known:
+        for webhook_id in workflow.webhook_ids:
+            if directory.by_id(webhook_id) is None and webhook_id not in directory.not_served:
+                meant = f": did you mean {by_name[webhook_id]}?" if webhook_id in by_name else ""
+                place = f"{workflow.source}: " if workflow.source else ""
+                problems.append(
+                    f"{place}{workflow.name} wants calls of {webhook_id}, which is no webhook here{meant}"
+                )
+    return problems
 
 
 async def runs(
@@ -67,16 +69,16 @@ async def runs(
 ) -> list[views.Run]:
     """The newest runs, or those of one delivery."""
     require(actor, "read")
-    found = None
+    listed = None
     if gateway.engine is not None:
-        found = await _answer(gateway.engine.runs(page_size(limit), delivery_key))
-    if found is None:
+        listed = await _answer(gateway.engine.runs(page_size(limit), delivery_key))
+    if listed is None:
         raise Refused("conflict", "this engine cannot list its runs")
-    return [views.run_of(run) for run in found]
+    return [views.run_of(run) for run in listed]
 
 
-async def _answer(asked: Awaitable[T]) -> T:
+async def _answer(answer: Awaitable[T]) -> T:
     try:
-        return await asked
+        return await answer
     except EngineUnavailable as trouble:
         raise Refused("engine_unavailable", trouble.detail) from None

@@ -43,9 +43,9 @@ async def _example(gateway: Gateway) -> StoredWebhook | None:
     """The example's webhook. It is made if there is no webhook at all."""
     there = gateway.runtime.directory.listed()
     if there:
-        named = [one.id for one in there if one.name == NAME]
-        found = await gateway.store.webhooks.get(max(named)) if named else None
-        return found if isinstance(found, StoredWebhook) else None
+        named = [entry.id for entry in there if entry.name == NAME]
+        webhook = await gateway.store.webhooks.get(max(named)) if named else None
+        return webhook if isinstance(webhook, StoredWebhook) else None
     request: WebhookRequest = validated(
         WebhookRequest,
         {

@@ -42,8 +42,8 @@ async def everything(gateway: Gateway, actor: Actor, write: Callable[[bytes], ob
         write(as_json({"kind": kind, **as_plain(fields)}) + b"\n")
 
     line("export", {"format": FORMAT, "version": __version__, "madeAt": iso(gateway.clock())})
-    async for kind, found in _others(gateway, actor):
-        line(kind, found)
+    async for kind, record in _others(gateway, actor):
+        line(kind, record)
         counts[kind] += 1
     async for calls in _calls(gateway):
         write(b"".join(calls))
@@ -115,8 +115,8 @@ async def _pages(ask: Callable[[str | None], Awaitable[Listing[T]]]) -> AsyncIte
     cursor = None
     while True:
         page = await ask(cursor)
-        for one in page.items:
-            yield one
+        for item in page.items:
+            yield item
         cursor = page.next_cursor
         if cursor is None:
             return

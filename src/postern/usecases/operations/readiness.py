@@ -136,7 +136,7 @@ def _trouble_of_webhooks(gateway: Gateway) -> GatewayTrouble | None:
         return _trouble("changes not followed", "Changes to webhooks are not followed", directory.trouble)
     if not directory.not_served:
         return None
-    named = [f"{one.id} ({one.reason})" for one in directory.not_served.values()]
+    named = [f"{webhook.id} ({webhook.reason})" for webhook in directory.not_served.values()]
     more = f", and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
     what = "Some webhooks are not served and their callers hear 503"
     return _trouble("webhooks not served", what, ", ".join(named[:MOST_NAMED]) + more)
@@ -186,9 +186,9 @@ async def _look(gateway: Gateway) -> None:
         troubles.append(_trouble("clock set back", f"The clock was set back by {back}", why))
     _log_what_changed(gateway, troubles)
     gateway.runtime.troubles = troubles
-    for one in troubles:
-        since, _ = gateway.runtime.troubles_seen.get(one.kind, (gateway.clock(), ""))
-        gateway.runtime.troubles_seen[one.kind] = since, one.sentence
+    for trouble in troubles:
+        since, _ = gateway.runtime.troubles_seen.get(trouble.kind, (gateway.clock(), ""))
+        gateway.runtime.troubles_seen[trouble.kind] = since, trouble.sentence
 
 
 async def _lost(gateway: Gateway) -> GatewayTrouble | None:
@@ -211,8 +211,8 @@ def _log_what_changed(gateway: Gateway, now: list[GatewayTrouble]) -> None:
             log.error("the gateway needs help", because=trouble.sentence)
     if now:
         # An engine that is back may have another database: it is asked about each started delivery before all is called well.
-        asked = gateway.engine is not None and gateway.engine.asked_after is not None
-        until_asked = LOST_KNOWN_AFTER if asked and present & {"engine cannot start", "calls wait"} else 0.0
+        asks = gateway.engine is not None and gateway.engine.asked_after is not None
+        until_asked = LOST_KNOWN_AFTER if asks and present & {"engine cannot start", "calls wait"} else 0.0
         runtime.well_from = max(runtime.well_from or moment, moment + until_asked)
     is_well = not now and runtime.well_from is not None and moment >= runtime.well_from
     for trouble in runtime.troubles:

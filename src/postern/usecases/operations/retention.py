@@ -48,18 +48,20 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
     """Count what pruning now would delete. Numbers may overlap: an old call that was rejected is counted as old."""
     require(actor, "admin")
     now, policy, store = gateway.clock(), gateway.retention, gateway.store.retention
-    found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
+    counts: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
     for webhook_id, own in (await store.webhooks()).items():
         history_before = policy.history_before(own, now)
-        found["invocations"] += await store.count_before(webhook_id, history_before)
+        counts["invocations"] += await store.count_before(webhook_id, history_before)
         for name, before in _bodies_before(policy, own, now):
             done = await gateway.store.chores.reached(f"{name}:{webhook_id}")
             of_filtered = name == "filtered"
-            found["bodies"] += await store.count_bodies(webhook_id, history_before, before, done, of_filtered)
-        found["rejected"] += sum(map(len, await store.rejected_beyond(webhook_id, REJECTED_BYTES)))
+            counts["bodies"] += await store.count_bodies(
+                webhook_id, history_before, before, done, of_filtered
+            )
+        counts["rejected"] += sum(map(len, await store.rejected_beyond(webhook_id, REJECTED_BYTES)))
     if policy.most_rows:
-        found["overTheCap"] = max(0, await store.count_rows() - policy.most_rows)
-    return dict(found)
+        counts["overTheCap"] = max(0, await store.count_rows() - policy.most_rows)
+    return dict(counts)
 
 
 async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dict[str, int]:
@@ -195,12 +197,12 @@ def _bodies_before(
 ) -> list[tuple[Literal["bodies", "filtered"], float]]:
     """The moments before which bodies are taken away: of all calls, of filtered ones."""
     every, filtered = policy.bodies_before(own, now), policy.filtered_before(own, now)
-    found: list[tuple[Literal["bodies", "filtered"], float]] = []
+    moments: list[tuple[Literal["bodies", "filtered"], float]] = []
     if every is not None:
-        found.append(("bodies", every))
+        moments.append(("bodies", every))
     if filtered is not None:
-        found.append(("filtered", filtered))
-    return found
+        moments.append(("filtered", filtered))
+    return moments
 
 
 async def _strip_all(

@@ -32,7 +32,7 @@ class Run(View):
 
 
 def run_of(run: delivery.Run) -> Run:
-    steps = [shown(StepOfRun, one, error=one.error or None) for one in run.steps]
+    steps = [shown(StepOfRun, step, error=step.error or None) for step in run.steps]
     return shown(Run, run, error=run.error or None, steps=steps)
 
 

@@ -56,13 +56,17 @@ class Directory:
         """The ids of the webhooks with this name, in capitals or not."""
         if self._by_name is None:
             self._by_name = {}
-            for one in self._listed.values():
-                self._by_name.setdefault(one.folded_name, []).append(one.id)
+            for listed in self._listed.values():
+                self._by_name.setdefault(listed.folded_name, []).append(listed.id)
         return self._by_name.get(name.casefold(), [])
 
-    def typed(self, one: Listed) -> str:
+    def typed(self, listed: Listed) -> str:
         """The text that means this webhook: its name, or its id if another one has the name."""
-        return one.name if self.called(one.name) == [one.id] and one.name.strip() == one.name else one.id
+        return (
+            listed.name
+            if self.called(listed.name) == [listed.id] and listed.name.strip() == listed.name
+            else listed.id
+        )
 
     def groups(self) -> Groups:
         """Counted once after each change."""

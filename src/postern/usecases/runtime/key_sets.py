@@ -87,8 +87,8 @@ class KeySets:
         )
 
     def _may_ask(self, address: str, network: str) -> bool:
-        asked, now = self._asked_at.get(address), self._clock()
-        if self.fetch is None or (asked is not None and now - asked < ASKED_EVERY):
+        asked_at, now = self._asked_at.get(address), self._clock()
+        if self.fetch is None or (asked_at is not None and now - asked_at < ASKED_EVERY):
             return False
         if not network or address in self.at_hand:
             return True
@@ -100,7 +100,7 @@ class KeySets:
 
     def _is_known(self, address: str) -> bool:
         host = _host_of(address)
-        return any(_host_of(one) == host for one in self._proven)
+        return any(_host_of(proven) == host for proven in self._proven)
 
     def _ask(self, address: str, network: str = "") -> asyncio.Task[None] | None:
         """``network``: the caller's, if it is the caller who names the address."""
@@ -109,7 +109,7 @@ class KeySets:
             if len(self._asked_at) >= MOST_SETS:  # webhooks that are gone, and addresses where nothing is
                 asked_at = self._asked_at
                 oldest = min(
-                    asked_at, key=lambda one: (one in self._proven, one in self.at_hand, asked_at[one])
+                    asked_at, key=lambda url: (url in self._proven, url in self.at_hand, asked_at[url])
                 )
                 self._proven.discard(oldest)
                 for known in (self._asked_at, self._fetched_at, self.at_hand):

@@ -69,10 +69,10 @@ class Loop:
 
     async def rest(self, seconds: float, *until: Awaitable[Any]) -> None:
         """Waits that long, or until one of these is done, or the loop is to stop."""
-        waiting = [asyncio.ensure_future(one) for one in (self._stopping.wait(), *until)]
+        waiting = [asyncio.ensure_future(awaitable) for awaitable in (self._stopping.wait(), *until)]
         try:
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waiting:
-                one.cancel()
+            for task in waiting:
+                task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)

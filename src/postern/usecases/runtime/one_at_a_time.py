@@ -64,7 +64,7 @@ class OneAtATime:
     async def _wait(self, rank: float, networks: tuple[str, ...]) -> None:
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         sizes = _sizes(self._waiting)
-        before = [sizes[one] for one in networks]
+        before = [sizes[network] for network in networks]
         place = QueuePlace(rank, before, next(self._count), called, networks)
         insort(self._waiting, place)
         if len(self._waiting) > self.most_waiting:
@@ -80,12 +80,12 @@ class OneAtATime:
             raise
 
     def _send_one_away(self) -> None:
-        among = [one for one in self._waiting if one.rank >= 0] or self._waiting
+        among = [place for place in self._waiting if place.rank >= 0] or self._waiting
         sizes = _sizes(among)
-        crowding = [([sizes[network] for network in one.networks], one.rank) for one in among]
+        crowding = [([sizes[network] for network in place.networks], place.rank) for place in among]
         # Any of the equals: if it were the newest, a crowd that came first would keep out everybody.
         last = max(crowding)
-        sent_away = choice([one for one, crowds in zip(among, crowding, strict=True) if crowds == last])
+        sent_away = choice([place for place, crowds in zip(among, crowding, strict=True) if crowds == last])
         self._waiting.remove(sent_away)
         sent_away.called.set_exception(Refused("temporarily_unavailable", self._busy))
 
@@ -99,7 +99,7 @@ class OneAtATime:
 
 
 def _sizes(waiting: list[QueuePlace]) -> Counter[str]:
-    return Counter(network for one in waiting for network in one.networks)
+    return Counter(network for place in waiting for network in place.networks)
 
 
 def _behind_callers() -> None:

@@ -33,7 +33,7 @@ class Site:
 
     def is_response_token(self, token: str, key: str) -> bool:
         given = token.encode("utf-8", "replace")
-        return any(hmac.compare_digest(_token(one, key).encode(), given) for one in self.response_keys)
+        return any(hmac.compare_digest(_token(secret, key).encode(), given) for secret in self.response_keys)
 
     def response_slot(self, invocation_id: str, key: str, deadline: float) -> ResponseSlot:
         return ResponseSlot(

@@ -17,11 +17,13 @@ def tells_ends(gateway: Gateway, webhook_id: str) -> bool:
     return not has_target and gateway.engine is not None and gateway.engine.asked_after is not None
 
 
-async def awaited(gateway: Gateway, one: Delivery) -> str:
+async def awaited(gateway: Gateway, delivery: Delivery) -> str:
     """For what it waits, in words; empty if it waits for no turn."""
-    turns = turns_of(gateway, one.lane)
-    if turns is None or not one.waits_for_turn:
+    turns = turns_of(gateway, delivery.lane)
+    if turns is None or not delivery.waits_for_turn:
         return ""
     return waits_for(
-        turns, await gateway.store.turns.ahead(one, tells_ends(gateway, one.webhook_id)), one.created_at
+        turns,
+        await gateway.store.turns.ahead(delivery, tells_ends(gateway, delivery.webhook_id)),
+        delivery.created_at,
     )

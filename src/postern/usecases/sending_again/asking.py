@@ -95,27 +95,27 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
     )
     api = SenderApi(gateway.outbound.fetch, base, headers, gateway.clock, until)
     urls = [gateway.site.webhook_url(address) for address in webhook.addresses]
-    turn, found = Turn(), list[SentEvent]()
+    turn, events = Turn(), list[SentEvent]()
     try:
-        found = await senders.undelivered(how.kind, api, setting, urls, since)
+        events = await senders.undelivered(how.kind, api, setting, urls, since)
     except SlowDown as slow:
         turn.wait, turn.trouble = slow.seconds, str(slow)
     except FetchTrouble as trouble:
         raise Refused("conflict", trouble.detail) from None
-    missing = [one for one in found if not one.will_retry]
+    missing = [sent for sent in events if not sent.will_retry]
     noted = await gateway.store.idempotency.kept(_journal(webhook), gateway.clock())
-    new = [one for one in missing if _key(one) not in noted]
-    for one in found:
-        if _key(one) in noted:
-            _count(turn, noted[_key(one)])
-    by_itself = sum(one.will_retry and _key(one) not in noted for one in found)
+    new = [sent for sent in missing if _key(sent) not in noted]
+    for sent in events:
+        if _key(sent) in noted:
+            _count(turn, noted[_key(sent)])
+    by_itself = sum(sent.will_retry and _key(sent) not in noted for sent in events)
     if request.dry_run or how.by_hand is not None:
         turn.asked = new if how.by_hand is None else missing
     elif new:
         oldest_first = new[::-1]  # events without a time have only this order
-        oldest_first.sort(key=lambda one: one.at or 0.0)
+        oldest_first.sort(key=lambda sent: sent.at or 0.0)
         chosen = oldest_first[:MOST_PRESSED]
-        names = [one.event for one in chosen[:MOST_NAMED]]
+        names = [sent.event for sent in chosen[:MOST_NAMED]]
         note = {"since": request.since, "calls": len(chosen), "events": names}
         await note_down(gateway, actor, "sender is asked to send again", webhook.id, **note)
         api.until += LONGEST_TURN - senders.LONGEST_LIST
@@ -126,7 +126,7 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
         except StoreUnavailable:  # what was asked for is told
             turn.trouble = "the database cannot be used now"
             turn.wait = turn.wait or LOOK_AGAIN
-    left = len(found) - by_itself - len(turn.asked) - turn.under_way - turn.refused
+    left = len(events) - by_itself - len(turn.asked) - turn.under_way - turn.refused
     notes = []
     if not webhook.settings.duplicate_protection.enabled:
         notes = ["Duplicate protection is off: what had arrived after all starts its workflow once more."]
@@ -135,7 +135,7 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
     return SentAgain(
         preset.title,
         True,
-        [UndeliveredEvent(one.event, one.type, Time.maybe(one.at)) for one in turn.asked],
+        [UndeliveredEvent(sent.event, sent.type, Time.maybe(sent.at)) for sent in turn.asked],
         under_way=turn.under_way,
         by_itself=by_itself,
         refused=turn.refused,
@@ -151,8 +151,8 @@ def _journal(webhook: StoredWebhook) -> str:
     return f"{webhook.id} send again"
 
 
-def _key(one: SentEvent) -> str:
-    return sha256(f"{one.event}\n{one.attempt}".encode("utf-8", "surrogatepass")).hexdigest()
+def _key(sent: SentEvent) -> str:
+    return sha256(f"{sent.event}\n{sent.attempt}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _count(turn: Turn, answer: bytes | None) -> None:
@@ -176,17 +176,17 @@ async def _redeliver(
 ) -> None:
     """Asks for one after the other, until the sender's limit or the end of the time."""
     store, journal, troubles = gateway.store.idempotency, _journal(webhook), 0
-    for one in chosen:
+    for sent in chosen:
         if not api.in_time() or troubles == MOST_TROUBLES:
             return
-        key, now = _key(one), gateway.clock()
+        key, now = _key(sent), gateway.clock()
         if (seen := await store.begin(journal, key, b"", now, now + SETTLED)) is not None:
             _count(turn, seen.answer)  # another request asks for it
             continue
         # Where only events are listed, their state is what shows a new attempt.
-        until = now + (KEPT if one.attempt else SETTLED)
+        until = now + (KEPT if sent.attempt else SETTLED)
         try:
-            await api.redeliver(one.redeliver_path)
+            await api.redeliver(sent.redeliver_path)
         except SlowDown as slow:
             turn.wait, turn.trouble = slow.seconds, str(slow)
             await store.forget(journal, key)
@@ -205,6 +205,6 @@ async def _redeliver(
             await store.finish(journal, key, REFUSED, until)
         else:
             turn.heard = True
-            turn.asked.append(one)
+            turn.asked.append(sent)
             await store.finish(journal, key, ASKED, until)
             troubles = 0

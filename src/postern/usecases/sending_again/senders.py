@@ -106,8 +106,8 @@ class SenderApi(Struct):
         query |= how.size
         for _ in range(MOST_PAGES):
             document, answer = await self.get(path, query)
-            found = document.get(how.rows) if how.rows and isinstance(document, dict) else document
-            for row in found if isinstance(found, list) else ():
+            listed = document.get(how.rows) if how.rows and isinstance(document, dict) else document
+            for row in listed if isinstance(listed, list) else ():
                 self.rows -= 1
                 if self.rows < 0:
                     self.cut = True
@@ -174,8 +174,8 @@ def _limit(answer: Fetched, now: float) -> float | None:
 
 
 def _by_link(_: Any, answer: Fetched) -> dict[str, str]:
-    found = re.search(r'<([^<>]*)>[^<]*;\s*rel="?next\b', answer.header("link") or "")
-    return _parameters(found[1] if found else "")
+    match = re.search(r'<([^<>]*)>[^<]*;\s*rel="?next\b', answer.header("link") or "")
+    return _parameters(match[1] if match else "")
 
 
 def _by_number(document: Any, answer: Fetched) -> dict[str, str]:
@@ -327,8 +327,8 @@ async def _resend(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
 
 async def _stripe(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
     """It lists the events that some endpoint did not take, and no program can have it send one again."""
-    asked = {"delivery_success": "false", "created[gte]": str(int(since))}
-    async for row in api.pages("/v1/events", _STRIPE, **asked):
+    query = {"delivery_success": "false", "created[gte]": str(int(since))}
+    async for row in api.pages("/v1/events", _STRIPE, **query):
         id, event_type, at = _text(row.get("id")), _text(row.get("type")), _seconds(row.get("created"))
         yield SentEvent(id, event_type, at, "", will_retry=bool(row.get("pending_webhooks")))
 
@@ -345,16 +345,16 @@ async def undelivered(
     kind: presets.SendAgainKind, api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float
 ) -> list[SentEvent]:
     """The events that no attempt has delivered, each once: as the attempt that comes by itself, or as the newest one."""
-    found: dict[str, SentEvent] = {}
+    by_event: dict[str, SentEvent] = {}
     arrived: set[str] = set()
-    async for one in _KINDS[kind](api, setting, urls, since):
-        if one.arrived:
-            arrived.add(one.event)
-        elif one.will_retry:
-            found[one.event] = one
+    async for sent in _KINDS[kind](api, setting, urls, since):
+        if sent.arrived:
+            arrived.add(sent.event)
+        elif sent.will_retry:
+            by_event[sent.event] = sent
         else:
-            found.setdefault(one.event, one)
-    return [one for id, one in found.items() if id not in arrived]
+            by_event.setdefault(sent.event, sent)
+    return [sent for id, sent in by_event.items() if id not in arrived]
 
 
 def headers_of(
@@ -383,7 +383,7 @@ def _app_token(pem: str, app: str, now: float) -> str:
         raise Refused("conflict", "the token of a GitHub App is its private key, as PEM")
     claims = {"iat": int(now) - 60, "exp": int(now) + 540, "iss": app}
     parts = b".".join(
-        _base64url(msgspec.json.encode(one)) for one in ({"alg": "RS256", "typ": "JWT"}, claims)
+        _base64url(msgspec.json.encode(document)) for document in ({"alg": "RS256", "typ": "JWT"}, claims)
     )
     return (parts + b"." + _base64url(key.sign(parts, padding.PKCS1v15(), hashes.SHA256()))).decode()
 

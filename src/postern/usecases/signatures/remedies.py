@@ -77,20 +77,20 @@ async def effects(
     calls = [
         call.as_call(gateway.site.base_url).but(fetched=at_hand) for call in kept if call.body is not None
     ]
-    found: list[Effect | None] = []
+    results: list[Effect | None] = []
     for patch in patches:
         if patch is None:
-            found.append(None)
+            results.append(None)
             continue
         webhook = await stored(gateway, webhook_id)
         try:
             credential = tried(gateway, webhook, {"authentication": _with_secrets(webhook, patch)}).credential
         except (Refused, ValueError):
-            found.append(None)
+            results.append(None)
             continue
         rejected = await signatures.line.run(partial(_rejected, credential, calls))
-        found.append(Effect(rejected, len(calls)))
-    return found
+        results.append(Effect(rejected, len(calls)))
+    return results
 
 
 def _rejected(credential: Credential, calls: list[Call]) -> int:

@@ -100,7 +100,7 @@ async def send(gateway: Gateway, actor: Actor, webhook_id: str, request: SendReq
     sender = _Sender(gateway, webhook, draft, request, url)
     sender.make()  # what cannot be made is refused before anything is noted or sent
     what = {"event": draft.event, "count": request.count, "wrong": request.wrong}
-    said = {name: one for name, one in what.items() if one}
+    said = {name: value for name, value in what.items() if value}
     await note_down(gateway, actor, "test calls sent", webhook_id, **said)
     return views.Sent(webhook_id=webhook_id, url=url, event=draft.event, calls=await sender.send_all())
 
@@ -112,7 +112,7 @@ def draft_of(known: list[views.SampleCall], request: SendRequest) -> Draft:
             parse_path(path)
         except InvalidPath as error:
             raise invalid("changes", str(error)) from None
-    events = [one.event for one in known]
+    events = [sample.event for sample in known]
     if request.event is not None and request.event not in events:
         raise invalid("event", f"there is no such sample; there are {', '.join(events)}")
     chosen = known[0 if request.event is None else events.index(request.event)]
@@ -236,18 +236,18 @@ class _Sender:
 
 async def _samples(gateway: Gateway, webhook: StoredWebhook) -> list[views.SampleCall]:
     how = webhook.settings.authentication
-    found = [*senders.samples_of(how.provider)] if how.method == "hmac" else []
+    offered = [*senders.samples_of(how.provider)] if how.method == "hmac" else []
     headers = (("Content-Type", "application/json"),)
     kept = await gateway.store.samples.get(webhook.id)
     if kept is not None and kept.trigger is not None:
         body = _payload(kept.trigger, arrays_of(webhook.settings, webhook.resolved) == "whole")
-        headers_of_sender = found[0].headers if found else headers
-        found.append(
+        headers_of_sender = offered[0].headers if offered else headers
+        offered.append(
             views.SampleCall(event=RECORDED, title="The recorded event", headers=headers_of_sender, body=body)
         )
-    if not found or how.method != "hmac":
-        found.append(views.SampleCall(event=MINIMAL, title="An empty object", headers=headers, body="{}"))
-    return found
+    if not offered or how.method != "hmac":
+        offered.append(views.SampleCall(event=MINIMAL, title="An empty object", headers=headers, body="{}"))
+    return offered
 
 
 def _payload(trigger: bytes, is_array: bool) -> str:

@@ -204,14 +204,14 @@ async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
     return _setup(how, scheme_of(webhook.resolved), webhook.secrets["main"].value, second)
 
 
-def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
-    scheme = scheme_of(resolved(asked))
-    if not isinstance(asked.secret, str):
+def _given_setup(authentication: SignatureAuthentication) -> SenderSetup:
+    scheme = scheme_of(resolved(authentication))
+    if not isinstance(authentication.secret, str):
         raise invalid("authentication.secret", "is required for a test")
-    if isinstance(asked.second_secret, Generate):
+    if isinstance(authentication.second_secret, Generate):
         raise invalid("authentication.secondSecret", "a test needs the secret itself")
-    second = asked.second_secret.encode() if asked.second_secret else None
-    return _setup(asked.setting(), scheme, asked.secret.encode(), second)
+    second = authentication.second_secret.encode() if authentication.second_secret else None
+    return _setup(authentication.setting(), scheme, authentication.secret.encode(), second)
 
 
 def _setup(
@@ -243,27 +243,27 @@ async def _result(
     actor: Actor, setup: SenderSetup, stored: bool, call: Call, at: float | None
 ) -> views.SignatureResult:
     """``stored``: the secrets are a webhook's own."""
-    found: Diagnosis = await line.run(lambda: diagnose(setup, call, at, presets.load()))
+    diagnosis: Diagnosis = await line.run(lambda: diagnose(setup, call, at, presets.load()))
     awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use, and a key could ask for one of any
     # bytes, as often as it likes: only for people who may be shown secrets.
     may_see = not stored or (actor.may("write") and not actor.is_key)
-    expected = found.expected if may_see else ()
-    signed = found.signed_bytes
-    is_awaited = awaits_secret and found.code == "signature_mismatch"
+    expected = diagnosis.expected if may_see else ()
+    signed = diagnosis.signed_bytes
+    is_awaited = awaits_secret and diagnosis.code == "signature_mismatch"
     return shown(
         views.SignatureResult,
-        found,
-        matched=found.matched or None,
-        explanation=SECRET_AWAITED if is_awaited else found.explanation,
-        steps=[Step(step=step, ok=ok, detail=detail) for step, ok, detail in found.steps],
+        diagnosis,
+        matched=diagnosis.matched or None,
+        explanation=SECRET_AWAITED if is_awaited else diagnosis.explanation,
+        steps=[Step(step=step, ok=ok, detail=detail) for step, ok, detail in diagnosis.steps],
         signed_content=None if signed is None else signed.decode("utf-8", "replace"),
         signed_content_base64=None if signed is None else base64.b64encode(signed).decode(),
         expected=[
             views.Expected(secret=which, signature=signature) for which, signature in expected if which
         ],
-        received=list(found.received),
-        would_verify_if=list(found.would_verify_if),
+        received=list(diagnosis.received),
+        would_verify_if=list(diagnosis.would_verify_if),
         resembles=resembles(call, presets.load()),
     )
 

@@ -71,11 +71,11 @@ async def apply(
     notes += [f"{webhook.explanation} It is left alone." for webhook in unreadable]
     doing = [change for change in plan if change.action != "keep"]
     if not dry_run:
-        known = named | {one.id for one in stored} | {one.id for one in unreadable}
+        known = named | {entry.id for entry in stored} | {entry.id for entry in unreadable}
         await _carried_out(gateway, actor, doing, known)
     return Applied(
         dry_run=dry_run,
-        changes=[_applied(one, dry_run) for one in plan if one.action != "keep"],
+        changes=[_applied(item, dry_run) for item in plan if item.action != "keep"],
         unchanged=len(plan) - len(doing),
         not_named=[] if prune else [Named(id=webhook.id, name=webhook.name) for webhook in others],
         notes=notes,
@@ -94,11 +94,11 @@ def _applied(change: Change, dry_run: bool) -> AppliedChange:
 
 async def _all(gateway: Gateway) -> tuple[list[StoredWebhook], list[UnreadableWebhook]]:
     """The webhooks, oldest first, so that a file grows at its end; and those whose settings cannot be read."""
-    found: list[StoredWebhook | UnreadableWebhook] = []
-    while page := await gateway.store.webhooks.page(200, found[-1].id if found else None):
-        found += page
-    stored = [webhook for webhook in reversed(found) if isinstance(webhook, StoredWebhook)]
-    return stored, [webhook for webhook in found if isinstance(webhook, UnreadableWebhook)]
+    every: list[StoredWebhook | UnreadableWebhook] = []
+    while page := await gateway.store.webhooks.page(200, every[-1].id if every else None):
+        every += page
+    stored = [webhook for webhook in reversed(every) if isinstance(webhook, StoredWebhook)]
+    return stored, [webhook for webhook in every if isinstance(webhook, UnreadableWebhook)]
 
 
 async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change], known: set[str]) -> None:
@@ -152,7 +152,10 @@ def _written(webhook: StoredWebhook, taken: set[str]) -> Document:
         }
     if (target := webhook.settings.target) is not None:
         settings["target"]["signingSecret"] = {"env": _variable(webhook, "TARGET_KEY", taken)}
-        values = {one: webhook.secrets[TARGET_PREFIX + one.lower()].value.decode() for one in target.headers}
+        values = {
+            header: webhook.secrets[TARGET_PREFIX + header.lower()].value.decode()
+            for header in target.headers
+        }
         settings["target"]["headers"] = {
             name: value if is_variable(value) else {"env": _variable(webhook, f"TARGET_{name}", taken)}
             for name, value in values.items()

@@ -21,18 +21,18 @@ async def listing(
     """The webhooks that were deleted in the last seven days, the last one first. Their URLs answer 404."""
     require(actor, "read")
     limit = page_size(limit)
-    found = await gateway.store.bin.page(webhook_id=only, after=cursor, limit=limit + 1)
-    page, next_cursor = first_page(found, limit, lambda one: one.id)
-    tallies = await gateway.store.webhooks.tallies([one.id for one in page])
+    rows = await gateway.store.bin.page(webhook_id=only, after=cursor, limit=limit + 1)
+    page, next_cursor = first_page(rows, limit, lambda binned: binned.id)
+    tallies = await gateway.store.webhooks.tallies([binned.id for binned in page])
     items = [
         shown(
             views.Binned,
-            one,
-            url=gateway.site.webhook_url(one.path or one.short_code),
-            gone_at=Time(one.deleted_at + KEPT_FOR),
-            call_count=calls.count if (calls := tallies[one.id].get("calls")) else 0,
+            binned,
+            url=gateway.site.webhook_url(binned.path or binned.short_code),
+            gone_at=Time(binned.deleted_at + KEPT_FOR),
+            call_count=calls.count if (calls := tallies[binned.id].get("calls")) else 0,
         )
-        for one in page
+        for binned in page
     ]
     total = await gateway.store.bin.count()
     return views.Bin(items=items, next_cursor=next_cursor, total=total)
@@ -41,8 +41,8 @@ async def listing(
 async def restore(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook:
     """A webhook out of the bin, as it was: URL, settings, secrets, what it holds."""
     require(actor, "write")
-    one = await _in_the_bin(gateway, webhook_id)
-    note = noted(gateway, actor, "webhook restored", webhook_id, name=one.name)
+    binned = await _in_the_bin(gateway, webhook_id)
+    note = noted(gateway, actor, "webhook restored", webhook_id, name=binned.name)
     if not await gateway.store.bin.restore(webhook_id, gateway.clock(), note):
         raise Refused("not_found", NOT_IN_THE_BIN)
     await gateway.runtime.directory.refresh()
@@ -54,8 +54,8 @@ async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> No
     """Out of the bin before its seven days are over: its settings and secrets are deleted now, and its short
     code is never given out again. Its history stays until retention takes it."""
     require(actor, "write")
-    one = await _in_the_bin(gateway, webhook_id)
-    note = noted(gateway, actor, "webhook deleted for good", webhook_id, name=one.name)
+    binned = await _in_the_bin(gateway, webhook_id)
+    note = noted(gateway, actor, "webhook deleted for good", webhook_id, name=binned.name)
     if not await gateway.store.bin.purge(webhook_id, note):
         raise Refused("not_found", NOT_IN_THE_BIN)
 
@@ -63,11 +63,11 @@ async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> No
 async def empty(gateway: Gateway) -> int:
     """Deletes what has been in the bin for seven days. Returns how many that were."""
     gone = 0
-    for one in await gateway.store.bin.page(before=gateway.clock() - KEPT_FOR):
-        gone += await gateway.store.bin.purge(one.id)
+    for binned in await gateway.store.bin.page(before=gateway.clock() - KEPT_FOR):
+        gone += await gateway.store.bin.purge(binned.id)
     return gone
 
 
 async def _in_the_bin(gateway: Gateway, webhook_id: str) -> BinnedWebhook:
-    found = await gateway.store.bin.page(webhook_id=webhook_id)
-    return existing(next(iter(found), None), NOT_IN_THE_BIN)
+    rows = await gateway.store.bin.page(webhook_id=webhook_id)
+    return existing(next(iter(rows), None), NOT_IN_THE_BIN)

@@ -93,16 +93,16 @@ def conditions_of(rows: Sequence[ConditionRow], mask: Mask, provider: str) -> Co
         return None
     return Conditions(
         [
-            CompiledRow(one.of, one.operator, one.values, one.ignore_case, mask=mask, event=event)
-            for one in rows
+            CompiledRow(row.of, row.operator, row.values, row.ignore_case, mask=mask, event=event)
+            for row in rows
         ]
     )
 
 
-def _turns(one: TurnsSetting | None) -> TurnRules | None:
-    if one is None:
+def _turns(setting: TurnsSetting | None) -> TurnRules | None:
+    if setting is None:
         return None
-    return turns(one.at_once, one.by, one.newest_after_seconds, one.longest_wait_seconds)
+    return turns(setting.at_once, setting.by, setting.newest_after_seconds, setting.longest_wait_seconds)
 
 
 def answer_timeout(settings: WebhookSettings, resolved: Resolved) -> float | None:

@@ -68,9 +68,9 @@ class WebhookFilterRequest(Shape):
         )
 
 
-def _known_sender(asked: str, within: str) -> str:
+def _known_sender(typed: str, within: str) -> str:
     """Refuses a sender that no webhook can have: an empty list would hide the mistake."""
-    sender = asked.strip().lower()
+    sender = typed.strip().lower()
     known = [*presets.names(), "custom", "token", "none", SCHEDULE]
     if sender and sender not in known:
         raise invalid(f"{within}sender", f"choose one of: {', '.join(known)}")
@@ -93,22 +93,22 @@ async def listing(
     """The webhooks that match, the newest first or in another order."""
     require(actor, "read")
     limit = page_size(limit)
-    found, _ = await _found(gateway, wanted, sort, reverse)
+    matches, _ = await _found(gateway, wanted, sort, reverse)
     begin = 0
     if cursor is not None and sort == "created":
         # By the id alone: the last webhook of the page before may be gone.
-        begin = sum(1 for one in found if (one.id <= cursor if reverse else one.id >= cursor))
+        begin = sum(1 for webhook in matches if (webhook.id <= cursor if reverse else webhook.id >= cursor))
     elif cursor is not None:
-        begin = next((place for place, one in enumerate(found, 1) if one.id == cursor), 0)
+        begin = next((place for place, webhook in enumerate(matches, 1) if webhook.id == cursor), 0)
         if not begin:
             detail = "the webhook that the page before ended with does not match any more: begin again"
             raise invalid("cursor", detail)
-    page = found[begin : begin + limit]
+    page = matches[begin : begin + limit]
     items, unread = await _shown(gateway, page)
     return views.Webhooks(
         items=items,
-        next_cursor=page[-1].id if begin + limit < len(found) else None,
-        total=len(found),
+        next_cursor=page[-1].id if begin + limit < len(matches) else None,
+        total=len(matches),
         unreadable=unread or UNSET,
     )
 
@@ -132,7 +132,7 @@ class WebhooksPage(Struct, frozen=True):
 async def page(
     gateway: Gateway,
     actor: Actor,
-    wanted: WebhookFilter,
+    criteria: WebhookFilter,
     *,
     sort: Sort,
     reverse: bool,
@@ -141,17 +141,17 @@ async def page(
 ) -> WebhooksPage:
     """One page of the webhooks that match, by its number; beyond the end it is the last page."""
     require(actor, "read")
-    found, lately = await _found(gateway, wanted, sort, reverse)
-    pages = max(1, -(-len(found) // size))
+    matches, lately = await _found(gateway, criteria, sort, reverse)
+    pages = max(1, -(-len(matches) // size))
     number = max(1, min(number, pages))
-    here = found[(number - 1) * size : number * size]
+    here = matches[(number - 1) * size : number * size]
     items, unread = await _shown(gateway, here)
     return WebhooksPage(
         items,
         unread,
-        [one.id for one in here],
-        len(found),
-        sum(is_failing(one, lately) for one in found),
+        [webhook.id for webhook in here],
+        len(matches),
+        sum(is_failing(webhook, lately) for webhook in matches),
         number,
         pages,
         gateway.runtime.directory.groups(),
@@ -164,13 +164,13 @@ class Folder(Struct, frozen=True):
     failing: int
 
 
-async def folders(gateway: Gateway, actor: Actor, wanted: WebhookFilter) -> list[Folder]:
+async def folders(gateway: Gateway, actor: Actor, criteria: WebhookFilter) -> list[Folder]:
     """The folders of the webhooks that match, by name, each with the number of webhooks in the folder itself. Those that are
     in none come last."""
     require(actor, "read")
-    found, lately = await _found(gateway, wanted, "created", False)
-    counts = Counter(one.folded_folder for one in found)
-    failing = Counter(one.folded_folder for one in found if is_failing(one, lately))
+    matches, lately = await _found(gateway, criteria, "created", False)
+    counts = Counter(webhook.folded_folder for webhook in matches)
+    failing = Counter(webhook.folded_folder for webhook in matches if is_failing(webhook, lately))
     named = [
         Folder(name, counts[name.casefold()], failing[name.casefold()])
         for name in gateway.runtime.directory.groups().folders
@@ -183,33 +183,37 @@ async def with_own_retention(gateway: Gateway, actor: Actor) -> list[Listed]:
     """The webhooks with a rule of their own for how long their calls are kept, by name."""
     require(actor, "read")
     among = gateway.runtime.directory.listed()
-    own = [one for one in among if one.history_days is not None or one.body_days is not None]
+    own = [webhook for webhook in among if webhook.history_days is not None or webhook.body_days is not None]
     return in_order(own, "name")
 
 
-async def all_that_match(gateway: Gateway, wanted: WebhookFilter) -> list[Listed]:
+async def all_that_match(gateway: Gateway, criteria: WebhookFilter) -> list[Listed]:
     """The oldest first."""
-    return (await _found(gateway, wanted, "created", True))[0]
+    return (await _found(gateway, criteria, "created", True))[0]
 
 
 async def _found(
-    gateway: Gateway, wanted: WebhookFilter, sort: Sort, reverse: bool
+    gateway: Gateway, criteria: WebhookFilter, sort: Sort, reverse: bool
 ) -> tuple[list[Listed], Lately]:
     # So that the answer has what another process has just changed. This reads one number.
     await gateway.runtime.directory.refresh()
-    by_last_call = wanted.needs_last_calls or sort == "last_call"
+    by_last_call = criteria.needs_last_calls or sort == "last_call"
     lately = Lately(
-        Counter(one.webhook_id for one in gateway.runtime.incidents),
+        Counter(incident.webhook_id for incident in gateway.runtime.incidents),
         await gateway.store.webhooks.last_calls() if by_last_call else {},
         await last_day_of_all(gateway) if sort == "last_day" else {},
     )
-    found = matching(gateway.runtime.directory.listed(), wanted, lately)
-    return in_order(found, sort, lately, reverse), lately
+    matches = matching(gateway.runtime.directory.listed(), criteria, lately)
+    return in_order(matches, sort, lately, reverse), lately
 
 
-async def _shown(gateway: Gateway, found: list[Listed]) -> tuple[list[views.Webhook], list[views.Unreadable]]:
-    ids = [one.id for one in found]
+async def _shown(
+    gateway: Gateway, listed: list[Listed]
+) -> tuple[list[views.Webhook], list[views.Unreadable]]:
+    ids = [webhook.id for webhook in listed]
     stored = await gateway.store.webhooks.some(ids)
-    there = [stored[one] for one in ids if one in stored]
-    readable = await presented(gateway, [one for one in there if isinstance(one, StoredWebhook)])
-    return readable, [unreadable(gateway, one) for one in there if isinstance(one, UnreadableWebhook)]
+    there = [stored[webhook_id] for webhook_id in ids if webhook_id in stored]
+    readable = await presented(gateway, [webhook for webhook in there if isinstance(webhook, StoredWebhook)])
+    return readable, [
+        unreadable(gateway, webhook) for webhook in there if isinstance(webhook, UnreadableWebhook)
+    ]

@@ -96,7 +96,9 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
         not_done=result.not_done,
         reasons=result.reasons,
         released=released,
-        webhooks=[views.Named(id=one, name=name) for one, name in would.items()] if would else UNSET,
+        webhooks=[views.Named(id=webhook_id, name=name) for webhook_id, name in would.items()]
+        if would
+        else UNSET,
     )
 
 
@@ -120,7 +122,7 @@ async def effects(gateway: Gateway, actor: Actor, request: ManyRequest) -> Effec
     return Effects(
         len(ids),
         list((await names(gateway, actor, ids[:MOST_SHOWN], deleted=True)).values()),
-        sum(last_day.get(one, 0) for one in ids),
+        sum(last_day.get(webhook_id, 0) for webhook_id in ids),
         waiting,
     )
 
@@ -139,8 +141,8 @@ def _check(request: ManyRequest) -> None:
 async def _meant(gateway: Gateway, request: ManyRequest) -> list[str]:
     if request.webhook_ids is not None:
         return list(dict.fromkeys(request.webhook_ids))
-    wanted = (request.filter or WebhookFilterRequest()).wanted("filter.")
-    return [one.id for one in await all_that_match(gateway, wanted)]
+    criteria = (request.filter or WebhookFilterRequest()).wanted("filter.")
+    return [webhook.id for webhook in await all_that_match(gateway, criteria)]
 
 
 async def _do(

@@ -30,23 +30,25 @@ async def choices(
     history. ``signed``: only those whose callers sign."""
     require(actor, "read")
     text = search.strip()
-    wanted = text.casefold()
+    sought = text.casefold()
     directory = gateway.runtime.directory
-    among = [one for one in directory.listed() if one.signs] if signed else directory.listed()
+    among = [webhook for webhook in directory.listed() if webhook.signs] if signed else directory.listed()
     if text:
-        found = matching(among, WebhookFilter(text))
-        as_words = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+        matches = matching(among, WebhookFilter(text))
+        as_words = re.compile(rf"(?<!\w){re.escape(sought)}(?!\w)")
         shown = nsmallest(
             MOST_CHOICES,
-            found,
-            key=lambda one: (_distance(one.folded_name, wanted, as_words), one.name_in_order),
+            matches,
+            key=lambda webhook: (_distance(webhook.folded_name, sought, as_words), webhook.name_in_order),
         )
     else:
-        shown = nlargest(MOST_CHOICES, among, key=lambda one: one.id)
-    chosen = [WebhookChoice(one.id, one.name, directory.typed(one), one.folder) for one in shown]
+        shown = nlargest(MOST_CHOICES, among, key=lambda webhook: webhook.id)
+    chosen = [
+        WebhookChoice(webhook.id, webhook.name, directory.typed(webhook), webhook.folder) for webhook in shown
+    ]
     if deleted and len(chosen) < MOST_CHOICES:
         gone = await gateway.store.webhooks.deleted_names(
-            lambda name: wanted in name.casefold(), MOST_CHOICES - len(chosen)
+            lambda name: sought in name.casefold(), MOST_CHOICES - len(chosen)
         )
         chosen += [
             WebhookChoice(webhook_id, f"{name}{DELETED}", webhook_id) for webhook_id, name in gone.items()
@@ -54,11 +56,11 @@ async def choices(
     return chosen
 
 
-def _distance(name: str, wanted: str, as_words: re.Pattern[str]) -> int:
+def _distance(name: str, sought: str, as_words: re.Pattern[str]) -> int:
     """The smaller, the better the name fits: shop 7 is meant before shop 70."""
-    if name == wanted:
+    if name == sought:
         return 0
-    begins, has_words = name.startswith(wanted), as_words.search(name) is not None
+    begins, has_words = name.startswith(sought), as_words.search(name) is not None
     return 1 if begins and has_words else 2 if has_words else 3 if begins else 4
 
 
@@ -78,14 +80,14 @@ async def meant(gateway: Gateway, actor: Actor, typed: str, *, field: str = "web
     text = typed.strip()
     if not text or text.startswith("wh_"):
         return text
-    found = gateway.runtime.directory.called(text)
-    if not found:
-        wanted, names = text.removesuffix(DELETED).casefold(), gateway.store.webhooks.deleted_names
-        found = list(await names(lambda name: name.casefold() == wanted, 100))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise invalid(field, f"{len(found)} webhooks have this name: choose one by its id")
+    ids = gateway.runtime.directory.called(text)
+    if not ids:
+        sought, names = text.removesuffix(DELETED).casefold(), gateway.store.webhooks.deleted_names
+        ids = list(await names(lambda name: name.casefold() == sought, 100))
+    if len(ids) == 1:
+        return ids[0]
+    if ids:
+        raise invalid(field, f"{len(ids)} webhooks have this name: choose one by its id")
     raise invalid(field, "no webhook has this name")
 
 
@@ -93,9 +95,9 @@ async def names(gateway: Gateway, actor: Actor, among: list[str], *, deleted: bo
     """The names of these webhooks, by id."""
     require(actor, "read")
     known = gateway.runtime.directory.listed_by_id
-    found = {webhook_id: one.name for webhook_id in among if (one := known(webhook_id)) is not None}
-    missing = [webhook_id for webhook_id in among if webhook_id not in found]
+    by_id = {webhook_id: listed.name for webhook_id in among if (listed := known(webhook_id)) is not None}
+    missing = [webhook_id for webhook_id in among if webhook_id not in by_id]
     for webhook_id, name, is_deleted in await gateway.store.webhooks.names(missing) if missing else ():
         if deleted or not is_deleted:
-            found[webhook_id] = f"{name}{DELETED}" if is_deleted else name
-    return found
+            by_id[webhook_id] = f"{name}{DELETED}" if is_deleted else name
+    return by_id

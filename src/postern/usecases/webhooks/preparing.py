@@ -66,34 +66,36 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
 
 def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str, bytes | None]:
     """Applies a merge patch to the webhook. Returns the secrets that change."""
-    asked, given = _as_request(webhook), patch.get("authentication")
+    document, given = _as_request(webhook), patch.get("authentication")
     removed: set[str] = set()
     if isinstance(given, dict):
         removed = {name for name, value in given.items() if value is None}
         method = webhook.settings.authentication.method
         if given.get("method", method) != method:
-            del asked["authentication"]  # the new method has none of the old one's settings
-    return replaced(gateway, webhook, request_for(gateway, webhook, _merged(asked, patch), removed), removed)
+            del document["authentication"]  # the new method has none of the old one's settings
+    return replaced(
+        gateway, webhook, request_for(gateway, webhook, _merged(document, patch), removed), removed
+    )
 
 
 def request_for(
-    gateway: Gateway, webhook: StoredWebhook | None, asked: Document, removed: set[str]
+    gateway: Gateway, webhook: StoredWebhook | None, document: Document, removed: set[str]
 ) -> WebhookRequest:
     """The request to change a webhook, or for a new one. If fields are wrong, what only the stored webhook shows to be wrong is told with them: it is
     looked for as if the wrong settings had not been named."""
     try:
-        return cast(WebhookRequest, validated(WebhookRequest, asked, webhook))
+        return cast(WebhookRequest, validated(WebhookRequest, document, webhook))
     except Refused as refused:
         if webhook is None:
             raise
-        told = {one.field: one for one in refused.errors}
+        told = {error.field: error for error in refused.errors}
         stored = _as_request(webhook)
         kept = {name: stored.get(name) for name in (field.partition(".")[0] for field in told)}
-        rest = {name: value for name, value in (asked | kept).items() if value is not None}
+        rest = {name: value for name, value in (document | kept).items() if value is not None}
         try:
             replaced(gateway, replace(webhook), validated(WebhookRequest, rest, webhook), removed)
         except Refused as more:
-            told |= {one.field: one for one in more.errors if one.field not in told}
+            told |= {error.field: error for error in more.errors if error.field not in told}
         raise Refused("invalid_request", errors=list(told.values())) from None
 
 
@@ -131,11 +133,11 @@ def replaced(
     if how.method != "none" and "main" not in (webhook.secret_fields - changes.keys() | brought):
         field = "authentication.token" if how.method == "token" else "authentication.secret"
         wrong.append(FieldError(field, NO_SECRET))
-    asked, saved = request.authentication, webhook.resolved if keeps else None
+    requested, saved = request.authentication, webhook.resolved if keeps else None
     judged_by = Resolved()
     try:
-        if isinstance(asked, SignatureAuthentication):
-            judged_by = resolved(asked, saved)
+        if isinstance(requested, SignatureAuthentication):
+            judged_by = resolved(requested, saved)
     except Refused as refused:
         wrong += refused.errors
     refuse_wrong(wrong)
@@ -157,11 +159,11 @@ def compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhoo
 
 def _as_request(webhook: StoredWebhook) -> Document:
     """The settings as a request would ask for them, without the secrets."""
-    asked = {**as_document(webhook.settings), "enabled": webhook.enabled}
+    document = {**as_document(webhook.settings), "enabled": webhook.enabled}
     for place in ("schedule", "target"):
-        if asked[place] is not None:
-            asked[place]["headers"] = dict.fromkeys(asked[place]["headers"])
-    return asked
+        if document[place] is not None:
+            document[place]["headers"] = dict.fromkeys(document[place]["headers"])
+    return document
 
 
 def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> dict[str, bytes]:
@@ -241,16 +243,16 @@ def _header_changes(
 ) -> dict[str, None]:
     """The stored header values to delete. Refuses a named header that has no value, or one that was given for another
     site: whoever may change the URL must not learn it thereby."""
-    wanted = {prefix + name.lower(): name for name in (setting.headers if setting else [])}
+    named = {prefix + name.lower(): name for name in (setting.headers if setting else [])}
     kept = {field for field in before.secret_fields if field.startswith(prefix)}
     moved = saved is not None and setting is not None and _site(saved.url) != _site(setting.url)
     why = "send its value again: the URL is another site's" if moved else "is required"
     wrong += [
         FieldError(f"{place}.headers.{name}", why)
-        for field, name in wanted.items()
+        for field, name in named.items()
         if field not in sent and (moved or field not in before.secrets)
     ]
-    return dict.fromkeys(kept - wanted.keys())
+    return dict.fromkeys(kept - named.keys())
 
 
 def _token_change(

@@ -79,7 +79,7 @@ class SettingRequest(Shape):
 
 def _stored(value: Any) -> Any:
     if isinstance(value, list):
-        return [_stored(one) for one in value]
+        return [_stored(item) for item in value]
     return value.setting() if isinstance(value, SettingRequest) else value
 
 
@@ -134,13 +134,18 @@ def _asked(kind: Any) -> Any:
     if get_origin(kind) is Annotated:
         inner, *said = get_args(kind)
         stated = {
-            name: value for one in said for name in _STATED if (value := getattr(one, name, None)) is not None
+            name: value
+            for mark in said
+            for name in _STATED
+            if (value := getattr(mark, name, None)) is not None
         }
         if more := [
-            one.extra_json_schema for one in said if isinstance(one, msgspec.Meta) and one.extra_json_schema
+            mark.extra_json_schema
+            for mark in said
+            if isinstance(mark, msgspec.Meta) and mark.extra_json_schema
         ]:
             stated["json_schema_extra"] = more[0]
-        check = [AfterValidator(one.check) for one in said if isinstance(one, Bounds) and one.check]
+        check = [AfterValidator(mark.check) for mark in said if isinstance(mark, Bounds) and mark.check]
         return Annotated[_asked(inner), Field(**stated), *check, *([WHOLE] if inner is int else [])]
     if get_origin(kind) is list:
         return list[_asked(get_args(kind)[0])]  # type: ignore[misc]
@@ -223,7 +228,7 @@ class SignatureAuthentication(SettingRequest):
     def _known(cls, provider: str) -> str:
         known = [*presets.names(), "custom"]
         if provider not in known:
-            meant = "".join(f"did you mean {one}? " for one in presets.nearest(provider)[:1])
+            meant = "".join(f"did you mean {similar}? " for similar in presets.nearest(provider)[:1])
             raise ValueError(f"{meant}choose one of: {', '.join(known)}")
         return provider
 
@@ -234,7 +239,7 @@ class SignatureAuthentication(SettingRequest):
             if scheme is None:
                 raise ValueError("is required for a custom scheme")
             if wrong := schemes.problems(scheme):
-                raise FieldsRefused({one.field: one.message for one in wrong})
+                raise FieldsRefused({problem.field: problem.message for problem in wrong})
         return scheme
 
     @field_validator("secret")
@@ -255,10 +260,10 @@ class ConditionRowRequest(SettingRequest):
         if not isinstance(values, list):
             return values
         return [
-            msgspec.json.encode(one).decode()
-            if isinstance(one, bool | int | float) and abs(one) < 2**63
-            else one
-            for one in values
+            msgspec.json.encode(value).decode()
+            if isinstance(value, bool | int | float) and abs(value) < 2**63
+            else value
+            for value in values
         ]
 
     @field_validator("values", check_fields=False)
@@ -269,7 +274,7 @@ class ConditionRowRequest(SettingRequest):
         return values
 
 
-SECRETS = {one.method: one.secrets for one in get_args(settings.Authentication)}
+SECRETS = {kind.method: kind.secrets for kind in get_args(settings.Authentication)}
 """By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
 
 

@@ -9,16 +9,16 @@ from postern.usecases.webhooks.requests import SignatureAuthentication
 from postern.usecases.webhooks.views import PresetUpdate, SchemeChange
 
 
-def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> Resolved:
+def resolved(authentication: SignatureAuthentication, saved: Resolved | None = None) -> Resolved:
     """``saved``: what is stored, if the sender stays the same."""
-    how: settings.SignatureAuthentication = asked.setting()
+    how: settings.SignatureAuthentication = authentication.setting()
     given = how.scheme
     if how.provider == "custom":
         return Resolved(scheme=SignatureScheme.from_document(given or {}))
     present = presets.get(how.provider)
-    if saved is not None and asked.preset_version in (None, saved.preset_version):
+    if saved is not None and authentication.preset_version in (None, saved.preset_version):
         kept = saved
-    elif asked.preset_version not in (None, present.version):
+    elif authentication.preset_version not in (None, present.version):
         raise invalid("authentication.presetVersion", f"the present version is {present.version}")
     else:
         kept = Resolved(

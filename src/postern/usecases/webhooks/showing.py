@@ -26,10 +26,10 @@ and calls that it sends again were signed before."""
 
 
 async def presented(gateway: Gateway, webhooks: list[StoredWebhook]) -> list[views.Webhook]:
-    tallies = await gateway.store.webhooks.tallies([one.id for one in webhooks])
-    scheduled = [one.id for one in webhooks if one.settings.schedule]
+    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in webhooks])
+    scheduled = [webhook.id for webhook in webhooks if webhook.settings.schedule]
     states = await gateway.store.schedules.states(scheduled) if scheduled else {}
-    return [_presented(gateway, one, tallies[one.id], states.get(one.id)) for one in webhooks]
+    return [_presented(gateway, webhook, tallies[webhook.id], states.get(webhook.id)) for webhook in webhooks]
 
 
 def _presented(
@@ -119,7 +119,10 @@ def _authentication(
                 rotation=rotation(webhook.secrets, tallies, now),
                 secret_awaited=awaits_secret(webhook),
                 announced=[
-                    views.AnnouncedSecret(one.invocation_id, Time(one.at), one.address) for one in there.kept
+                    views.AnnouncedSecret(
+                        announcement.invocation_id, Time(announcement.at), announcement.address
+                    )
+                    for announcement in there.kept
                 ],
                 announced_not_kept=there.not_kept,
                 preset_version=judged_by.preset_version,

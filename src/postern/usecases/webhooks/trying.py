@@ -45,14 +45,14 @@ async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: st
     page = await gateway.store.history.page(HistoryFilter(webhook_id=webhook_id), LAST)
     stories = await gateway.store.history.brief([row.invocation.id for row in page.rows], LARGEST_READ)
     of_header = place_of_key(key)[0] == "header"
-    stories.sort(key=lambda one: one.invocation.id, reverse=True)
-    calls = [one.invocation for one in stories if of_header or one.invocation.body is not None]
-    found = [value for one in calls if (value := _value(one, key))]
+    stories.sort(key=lambda story: story.invocation.id, reverse=True)
+    calls = [story.invocation for story in stories if of_header or story.invocation.body is not None]
+    values = [value for call in calls if (value := _value(call, key))]
     return TriedKey(
         calls=len(calls),
-        found=len(found),
-        example=found[0][:LONGEST] if found else None,
-        instead=None if found else _instead(calls, key),
+        found=len(values),
+        example=values[0][:LONGEST] if values else None,
+        instead=None if values else _instead(calls, key),
     )
 
 
@@ -69,12 +69,12 @@ async def conditions(
     are judged as when they come in; nothing is saved or started."""
     require(actor, "read")
     webhook, saved = served(gateway, webhook_id), await stored(gateway, webhook_id)
-    asked = (
+    rows = (
         saved.settings.conditions
         if request.conditions is None
-        else [one.setting() for one in request.conditions]
+        else [row.setting() for row in request.conditions]
     )
-    tried = changed(webhook, conditions=conditions_of(asked, webhook.mask, webhook.provider), duplicates=None)
+    tried = changed(webhook, conditions=conditions_of(rows, webhook.mask, webhook.provider), duplicates=None)
     judged = not_judged = would_not = 0
     not_starting: list[NotStarting] = []
     before: str | None = None
@@ -85,10 +85,10 @@ async def conditions(
         if not portion:
             break
         before = portion[-1].id
-        read += sum(len(one.body or b"") for one in portion)
-        for one in portion:
+        read += sum(len(call.body or b"") for call in portion)
+        for call in portion:
             await asyncio.sleep(0)  # callers are answered while many are judged
-            verdict = None if one.body_is_gone or one.body_is_cut else _judged(tried, one)
+            verdict = None if call.body_is_gone or call.body_is_cut else _judged(tried, call)
             if verdict is None or verdict.outcome not in ("accepted", "filtered"):
                 not_judged += 1
                 continue
@@ -96,16 +96,16 @@ async def conditions(
             if verdict.outcome == "filtered":
                 would_not += 1
                 if len(not_starting) < MOST_NAMED:
-                    event = sender_event_of(gateway, one)
+                    event = sender_event_of(gateway, call)
                     not_starting.append(
-                        NotStarting(one.id, Time(one.received_at), one.code, event, verdict.detail)
+                        NotStarting(call.id, Time(call.received_at), call.code, event, verdict.detail)
                     )
     calls = f"{judged:,} call{'' if judged == 1 else 's'}"
     told = [f"{would_not:,} of the last {calls} would not have started."]
     if not_judged:
         told.append(f"{not_judged:,} more cannot be judged: their bodies are not kept, or not read any more.")
-    told += about_rows(saved.settings.authentication, saved.resolved, asked, webhook.mask.hides)
-    if asked and webhook.method != "hmac":
+    told += about_rows(saved.settings.authentication, saved.resolved, rows, webhook.mask.hides)
+    if rows and webhook.method != "hmac":
         told.append("No signature covers what the rows read: whoever may call can send any value.")
     return TriedConditions(
         calls=judged,
@@ -122,17 +122,17 @@ async def seen(gateway: Gateway, actor: Actor, webhook_id: str) -> SeenValues:
     webhook = served(gateway, webhook_id)
     preset = presets.load().get(webhook.provider)
     events, actors = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for one in await gateway.store.history.taken(webhook_id, None, PORTION, PORTION_BYTES):
-        events["event", sender_event_of(gateway, one)] += 1
+    for call in await gateway.store.history.taken(webhook_id, None, PORTION, PORTION_BYTES):
+        events["event", sender_event_of(gateway, call)] += 1
         if preset is None or not preset.actor:
             continue
-        payload = payload_of(one)
-        found = ((path, walk_members(payload.members, parse_path(path))) for path in preset.actor if payload)
-        if there := next(((path, value) for path, value in found if value not in (None, b"null")), None):
+        payload = payload_of(call)
+        places = ((path, walk_members(payload.members, parse_path(path))) for path in preset.actor if payload)
+        if there := next(((path, value) for path, value in places if value not in (None, b"null")), None):
             actors[there[0], as_text(there[1] or b"")] += 1
 
     def most(counted: Counter[tuple[str, str]]) -> list[SeenValue]:
-        whole = [one for one in counted.most_common() if one[0][1] and len(one[0][1]) < LONGEST]
+        whole = [pair for pair in counted.most_common() if pair[0][1] and len(pair[0][1]) < LONGEST]
         return [SeenValue(of, value, calls) for (of, value), calls in whole[:MOST_SEEN]]
 
     return SeenValues(events=most(events), actors=most(actors))
@@ -150,8 +150,8 @@ def _value(invocation: Invocation, key: str) -> str | None:
         header = invocation.as_call().first_header(name.lower().encode())
         return header.decode("utf-8", "replace") if header else None
     payload = payload_of(invocation)
-    found = walk_members(payload.members, parse_path(name)) if payload else None
-    return None if found is None else as_text(found)
+    member = walk_members(payload.members, parse_path(name)) if payload else None
+    return None if member is None else as_text(member)
 
 
 def _instead(calls: list[Invocation], key: str) -> str | None:
@@ -159,6 +159,6 @@ def _instead(calls: list[Invocation], key: str) -> str | None:
     kind, divider, name = key.partition(":")
     name = name if divider else kind
     for other in (f"header:{name}", name):
-        if not path_problem(name) and any(_value(one, other) for one in calls):
+        if not path_problem(name) and any(_value(call, other) for call in calls):
             return other
     return None

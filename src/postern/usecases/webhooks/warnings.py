@@ -34,88 +34,96 @@ def awaits_secret(webhook: StoredWebhook) -> bool:
 def warnings(webhook: StoredWebhook, schedule: ScheduleState | None, history_days: int) -> list[str]:
     authentication = webhook.settings.authentication
     unreadable = dict.fromkeys(webhook.unreadable_secrets.values())
-    found = [f"Every call is rejected with 503: {why}." for why in unreadable]
+    sentences = [f"Every call is rejected with 503: {why}." for why in unreadable]
     if schedule is not None and schedule.paused_at:
         failures = schedule.consecutive_failures
-        found.append(
+        sentences.append(
             f"The schedule paused itself after {failures} failed runs: {schedule.paused_reason}. Resume it, or run it now."
         )
     if webhook.settings.cors.enabled and not webhook.settings.cors.origins:
-        found.append("CORS is on and names no origin: every call of a page is rejected. * is every origin.")
+        sentences.append(
+            "CORS is on and names no origin: every call of a page is rejected. * is every origin."
+        )
     kept = webhook.settings.history_retention_days or history_days
     bodies = webhook.settings.body_retention_days
     if bodies is not None and bodies > kept:
-        found.append(f"Bodies should be kept for {bodies} days, but their calls are deleted after {kept}.")
+        sentences.append(
+            f"Bodies should be kept for {bodies} days, but their calls are deleted after {kept}."
+        )
     filtered = webhook.settings.filtered_retention_days
     if filtered is not None and filtered > min(kept, kept if bodies is None else bodies):
-        found.append(
+        sentences.append(
             f"Bodies of filtered calls should be kept for {filtered} days, but bodies are deleted before."
         )
     main, second = (webhook.secrets.get(name) for name in NAMES)
     if main and second and main.value == second.value and not is_stand_in(main.value):
-        found.append("The second secret is the same as the main one: paste the new one, or remove it.")
+        sentences.append("The second secret is the same as the main one: paste the new one, or remove it.")
     match authentication:
         case SignatureAuthentication():
-            found += _about_signatures(webhook, authentication)
+            sentences += _about_signatures(webhook, authentication)
         case NoAuthentication():
-            found.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+            sentences.append(
+                "Anybody who knows the URL can call this webhook. Use method None for testing only."
+            )
             if webhook.settings.path:
-                found.append(
+                sentences.append(
                     "The path can be guessed, and nothing else proves the caller. Choose a method, or remove the path."
                 )
         case TokenAuthentication():
-            if any(len(one.value) < SHORT_TOKEN for one in webhook.secrets.values()):
-                found.append(
+            if any(len(secret.value) < SHORT_TOKEN for secret in webhook.secrets.values()):
+                sentences.append(
                     "A token of this webhook is short enough to be guessed. Have one generated, or paste 16 characters or more."
                 )
-    return found
+    return sentences
 
 
 def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentication) -> list[str]:
-    found = []
+    sentences = []
     if awaits_secret(webhook):
         sender = presets.get(authentication.provider)
-        found.append(
+        sentences.append(
             f"Every call is rejected until the {sender.secret_name} of {sender.title} is set here. Where it is: {sender.secret.where}."
         )
     else:
-        found += _about_secrets(webhook, authentication.provider)
-    found += _about_duplicates(webhook, authentication.provider)
+        sentences += _about_secrets(webhook, authentication.provider)
+    sentences += _about_duplicates(webhook, authentication.provider)
     if scheme_of(webhook.resolved).signs_body or authentication.require_timestamp_and_digest:
         # Otherwise it is said below of the whole body.
-        found += about_rows(authentication, webhook.resolved, webhook.settings.conditions, lambda _: False)
+        sentences += about_rows(
+            authentication, webhook.resolved, webhook.settings.conditions, lambda _: False
+        )
     if authentication.provider == "custom":
-        found += [
+        sentences += [
             f"Nothing divides {pair} in what is signed: whoever sees one call can move characters from one to the other, and the "
             "signature stays right. If you can change the sender, have it put a character between them that neither holds."
             for pair in neighbours(scheme_of(webhook.resolved).signed_content)
         ]
     if not scheme_of(webhook.resolved).signs_body and not authentication.require_timestamp_and_digest:
-        found.append(
+        sentences.append(
             "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
             "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
             if authentication.provider == presets.GENERIC
             else "The signature does not cover the body as a whole: whoever sees one call can send another with it."
         )
-    return found
+    return sentences
 
 
 def about_rows(
     how: Authentication, resolved: Resolved, rows: Sequence[ConditionRow], masked: Callable[[bytes], bool]
 ) -> list[str]:
     """Warnings about places that rows read and that the signature does not cover, or the history masks."""
-    named = [one for row in rows for one in _places(row, how)]
+    named = [pair for row in rows for pair in _places(row, how)]
     refs = dict.fromkeys(parse_ref(place) for _, place in named)
     words = {parse_ref(place): of for of, place in named}
-    found = [
+    sentences = [
         f"The history masks {words[ref]}, so a condition reads *** there."
         for ref in refs
         if ref.kind == "header" and masked(ref.name.encode())
     ]
     if not isinstance(how, SignatureAuthentication):
-        return found
+        return sentences
     scheme, by_digest = scheme_of(resolved), how.require_timestamp_and_digest
-    return found + [
+    return sentences + [
         f"The signature does not cover {words[ref]}, which a condition reads: whoever has seen one call can send it again with another value there."
         for ref in refs
         if not (scheme.signs(ref) or (ref.kind == "body" and by_digest))
@@ -144,13 +152,15 @@ def _about_duplicates(webhook: StoredWebhook, provider: str) -> list[str]:
 
 
 def _about_secrets(webhook: StoredWebhook, provider: str) -> list[str]:
-    found = []
+    sentences = []
     for field, name in NAMES.items():
         if field not in webhook.secrets or is_stand_in(webhook.secrets[field].value):
             continue
         secret = webhook.secrets[field].value.decode("utf-8", "replace")
         if secret != secret.strip():
-            found.append(f"The {name} has blanks around it, which are signed with. Senders rarely mean that.")
+            sentences.append(
+                f"The {name} has blanks around it, which are signed with. Senders rarely mean that."
+            )
         elif problem := presets.problem_of(provider, secret):
-            found.append(f"The {name}: {problem[:1].lower()}{problem[1:]}")
-    return found
+            sentences.append(f"The {name}: {problem[:1].lower()}{problem[1:]}")
+    return sentences

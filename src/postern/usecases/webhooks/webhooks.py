@@ -94,15 +94,17 @@ async def adopt(
     if not there.kept:
         raise Refused("conflict", "no sender has announced a secret")
     if invocation_id is None and len(there.kept) > 1:
-        calls = ", ".join(one.invocation_id for one in there.kept)
+        calls = ", ".join(announcement.invocation_id for announcement in there.kept)
         what = "callers have announced different secrets"
         raise Refused("conflict", f"{what}; name the call that is the sender's: {calls}")
-    wanted = [one for one in there.kept if invocation_id in (None, one.invocation_id)]
-    if not wanted:
+    chosen = [
+        announcement for announcement in there.kept if invocation_id in (None, announcement.invocation_id)
+    ]
+    if not chosen:
         raise Refused("not_found", "no secret is kept that this call announced")
-    changes: dict[str, bytes | None] = {"main": wanted[0].secret, ANNOUNCED: None}
+    changes: dict[str, bytes | None] = {"main": chosen[0].secret, ANNOUNCED: None}
     compiles(webhook, changes)
-    call, address = wanted[0].invocation_id, wanted[0].address
+    call, address = chosen[0].invocation_id, chosen[0].address
     note = noted(gateway, actor, "announced secret taken", webhook.id, invocationId=call, address=address)
     await save(gateway, webhook, changes, note)
     return await show(gateway, actor, webhook_id)

@@ -22,12 +22,12 @@ def keys_in_force(settings: Settings) -> list[str]:
     return [key_from_file(file)] if file.exists() else []
 
 
-def keys_of_backup(file: Path, found: dict[str, bytes], passphrase: str | None) -> str | None:
-    keys = found.get(KEYS)
-    if SEALED_KEYS in found:
+def keys_of_backup(file: Path, files: dict[str, bytes], passphrase: str | None) -> str | None:
+    keys = files.get(KEYS)
+    if SEALED_KEYS in files:
         if passphrase is None:
             raise BackupFailed("the keys in this backup are sealed: give their passphrase with --passphrase")
-        keys = _unsealed(found[SEALED_KEYS], passphrase)
+        keys = _unsealed(files[SEALED_KEYS], passphrase)
     try:
         return keys.decode().strip() or None if keys is not None else None
     except UnicodeDecodeError:
@@ -35,7 +35,7 @@ def keys_of_backup(file: Path, found: dict[str, bytes], passphrase: str | None) 
 
 
 def _as_list(keys: str) -> list[str]:
-    return [key for one in keys.split(",") if (key := one.strip())]
+    return [key for part in keys.split(",") if (key := part.strip())]
 
 
 def has_one_of(keys: list[str], manifest: Manifest) -> bool:

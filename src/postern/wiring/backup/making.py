@@ -118,9 +118,9 @@ def _copy(source: Path, target: Path) -> None:
             raise BackupFailed(f"{source} cannot be copied to {target.parent.parent}: {error}") from error
         # One file, without a log beside it. The program that opens it goes back to its own mode.
         writing.execute("PRAGMA journal_mode=DELETE")
-        found = quick_check(writing)
-    if found != "ok":
-        raise BackupFailed(f"{source} is damaged: {found}. No backup was made of it; keep the older ones")
+        report = quick_check(writing)
+    if report != "ok":
+        raise BackupFailed(f"{source} is damaged: {report}. No backup was made of it; keep the older ones")
 
 
 def _take_out_later_runs(journal: Path, database: Path, newest_run: int) -> None:
@@ -139,8 +139,8 @@ def _take_out_later_runs(journal: Path, database: Path, newest_run: int) -> None
 
 
 def _has_runs(connection: sqlite3.Connection) -> bool:
-    found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'runs'")
-    return bool(found.fetchone()[0])
+    cursor = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'runs'")
+    return bool(cursor.fetchone()[0])
 
 
 def _manifest(parts: dict[str, Path]) -> Manifest:

@@ -66,7 +66,7 @@ def _move_aside(file: Path, stamp: str, undoing: ExitStack) -> list[Path]:
         aside = file.with_name(f"{file.name}.before-{stamp}-{number}")
     moved = []
     for side in SIDES:
-        old, new = (one.with_name(one.name + side) for one in (file, aside))
+        old, new = (path.with_name(path.name + side) for path in (file, aside))
         if old.exists():
             undoing.callback(_move_back, new, old)
             old.replace(new)

@@ -122,15 +122,15 @@ def _check(file: Path, contents: Unpacked) -> None:
         address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as opened:
-                found = quick_check(opened)
-                if found == "ok" and name == DATABASE:
+                report = quick_check(opened)
+                if report == "ok" and name == DATABASE:
                     row = opened.execute("SELECT version_num FROM alembic_version").fetchone()
                     if row != (contents.manifest.schema,):
-                        found = "its schema is another one than the backup says"
+                        report = "its schema is another one than the backup says"
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            found = str(error)
-        if found != "ok":
-            raise BackupFailed(f"{file} is damaged: {name} in it cannot be used: {str(found)[:NAME_SHOWN]}")
+            report = str(error)
+        if report != "ok":
+            raise BackupFailed(f"{file} is damaged: {name} in it cannot be used: {str(report)[:NAME_SHOWN]}")
 
 
 def _read_manifest(archive: tarfile.TarFile, file: Path) -> Manifest:

@@ -60,8 +60,8 @@ class Workers:
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        for one in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(one, self._end)
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._replace_all)
         pass_over_others(loop)
         with _folder_for_sockets(self._data_dir) as self._socket_dir:
@@ -192,8 +192,8 @@ def _folder_for_sockets(data_dir: Path) -> Iterator[str]:
     note = data_dir / "workers.sockets"
     with suppress(OSError):
         left = Path(note.read_text())
-        for one in left.glob("worker-*.sock"):
-            one.unlink()
+        for path in left.glob("worker-*.sock"):
+            path.unlink()
         left.rmdir()
     with tempfile.TemporaryDirectory(prefix="postern-") as folder:
         note.write_text(folder)

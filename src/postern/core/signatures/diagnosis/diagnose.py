@@ -137,7 +137,7 @@ def _changes(
 ) -> tuple[Variation, ...]:
     """The single changes first; only where none of them helps, several at once."""
     spent = _Spending(setup, call)
-    found: dict[tuple[str, str], Variation] = {}
+    variations: dict[tuple[str, str], Variation] = {}
     tiers: list[Iterable[Trial]]
     if code in ("timestamp_expired", "timestamp_in_future", "timestamp_malformed"):
         tiers = [changed_times(setup, call)]
@@ -147,10 +147,10 @@ def _changes(
             change(setup, call) for change in (changed_secrets, changed_urls, changed_calls, changed_joins)
         ]
     for tier in tiers:
-        _try(tier, spent, found)
-    if not found:
-        _try(other_schemes(setup, call), spent, found)
-    return tuple(found.values())[:MOST_CHANGES]
+        _try(tier, spent, variations)
+    if not variations:
+        _try(other_schemes(setup, call), spent, variations)
+    return tuple(variations.values())[:MOST_CHANGES]
 
 
 class _Spending:
@@ -167,9 +167,9 @@ class _Spending:
         return self._trials >= 0 and self._bytes >= 0
 
 
-def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str], Variation]) -> None:
+def _try(trials: Iterable[Trial], spent: _Spending, variations: dict[tuple[str, str], Variation]) -> None:
     for trial in trials:
-        if len(found) >= MOST_CHANGES or not spent.allows_one_more():
+        if len(variations) >= MOST_CHANGES or not spent.allows_one_more():
             return
         if not trial.setup.without_clock().verifies(trial.call):
             continue
@@ -180,7 +180,7 @@ def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str],
                 change,
                 explanation=f"{change.explanation} Then the time would still be rejected: {late.detail}.",
             )
-        found.setdefault((change.change, str(change.patch)), change)
+        variations.setdefault((change.change, str(change.patch)), change)
 
 
 def _other_presets(setup: SenderSetup, call: Call, presets: Mapping[str, Known]) -> Iterator[Trial]:

@@ -52,16 +52,16 @@ class Moment:
 
 def shapes(call: Call, algorithms: tuple[Algorithm, ...] = tuple(DIGESTS)) -> list[SignatureShape]:
     """Returns every way to read a signature of one of these algorithms out of headers and query, simplest first."""
-    found: dict[SignatureShape, None] = {}
+    ways: dict[SignatureShape, None] = {}
     for ref, value in _values(call):
         for shape in _shapes_of(ref, value, algorithms):
-            found.setdefault(shape)
-    return list(found)[:_MOST_SHAPES]
+            ways.setdefault(shape)
+    return list(ways)[:_MOST_SHAPES]
 
 
 def moments(call: Call, around: float) -> list[Moment]:
     """Headers and signature items that hold a time within a month of ``around``."""
-    found: dict[Moment, None] = {}
+    times: dict[Moment, None] = {}
     for ref, value in _values(call):
         parts = re.split(r"[,; ]", value) if "=" in value else []
         items = [
@@ -73,8 +73,8 @@ def moments(call: Call, around: float) -> list[Moment]:
             for form in TIMESTAMP_FORMATS:
                 moment = parse_timestamp(text.encode("latin-1"), form)
                 if moment is not None and abs(moment - around) < 31 * 24 * 3600:
-                    found.setdefault(Moment(place, form))
-    return list(found)[:4]
+                    times.setdefault(Moment(place, form))
+    return list(times)[:4]
 
 
 def ids(call: Call) -> list[str]:
@@ -87,15 +87,15 @@ def ids(call: Call) -> list[str]:
 
 def other_digests(call: Call) -> list[str]:
     """Names of algorithms whose hex digests the call carries in a header that says signature or hash."""
-    found = []
+    algorithms = []
     for name, value in call.headers:
         if not any(word in name for word in (b"signature", b"hmac", b"hash", b"digest")):
             continue
         for part in re.split(rb"[=,; ]", value[:_LONGEST_VALUE]):
             algorithm = _OTHER_LENGTHS.get(len(part)) if re.fullmatch(rb"[0-9a-fA-F]+", part) else None
-            if algorithm and algorithm not in found:
-                found.append(algorithm)
-    return found
+            if algorithm and algorithm not in algorithms:
+                algorithms.append(algorithm)
+    return algorithms
 
 
 def _values(call: Call) -> Iterator[tuple[str, str]]:
@@ -128,5 +128,12 @@ def _shapes_of(ref: str, value: str, algorithms: tuple[Algorithm, ...]) -> Itera
 
 def _encoding_of(text: str, algorithm: Algorithm) -> Encoding | None:
     """The first encoding in which it is a signature as long as this algorithm makes them."""
-    known = (encoding for encoding, one in _DECODERS if one == algorithm)
-    return next((one for one in known if _DECODERS[one, algorithm](text.encode("latin-1")) is not None), None)
+    known = (encoding for encoding, other in _DECODERS if other == algorithm)
+    return next(
+        (
+            candidate
+            for candidate in known
+            if _DECODERS[candidate, algorithm](text.encode("latin-1")) is not None
+        ),
+        None,
+    )

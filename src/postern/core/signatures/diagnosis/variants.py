@@ -192,7 +192,7 @@ def _urls(setup: SenderSetup, call: Call) -> list[str]:
         for name in (b"x-forwarded-host", b"host", b"x-original-host")
         for value in call.header(name)[:2]
     ]
-    found: dict[str, None] = {}
+    urls: dict[str, None] = {}
     for url in known:
         try:
             parts = urlsplit(url)
@@ -203,8 +203,8 @@ def _urls(setup: SenderSetup, call: Call) -> list[str]:
                 [parts.netloc, *hosts, parts.netloc.rpartition(":")[0] or parts.netloc]
             ):
                 for path in (parts.path.rstrip("/"), parts.path.rstrip("/") + "/"):
-                    found.setdefault(urlunsplit((scheme, host, path, parts.query, "")))
-    return [url for url in found if url != setup.public_url][:24]
+                    urls.setdefault(urlunsplit((scheme, host, path, parts.query, "")))
+    return [url for url in urls if url != setup.public_url][:24]
 
 
 def changed_calls(setup: SenderSetup, call: Call) -> Iterator[Trial]:

@@ -43,13 +43,16 @@ def read_certificate(text: bytes) -> Certificate | None:
     )
     from cryptography.x509.oid import NameOID
 
-    found = _FIRST.search(text)
+    match = _FIRST.search(text)
     try:
-        certificate = load_der_x509_certificate(b64decode(found[1])) if found else None
+        certificate = load_der_x509_certificate(b64decode(match[1])) if match else None
         key = certificate.public_key() if certificate else None
         if certificate is None or not isinstance(key, RSAPublicKey) or key.key_size not in RSA_BITS:
             return None
-        names = [str(one.value) for one in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        names = [
+            str(attribute.value)
+            for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        ]
         try:
             others = certificate.extensions.get_extension_for_class(SubjectAlternativeName)
             names += others.value.get_values_for_type(DNSName)
@@ -83,7 +86,7 @@ class CertificateKey(Key):
     def keys_at(self, call: Call) -> str:
         said = [value.decode("latin-1") for find in self._address for value in find(call)]
         is_one = len(said) == 1 and len(said[0]) <= LONGEST_ADDRESS
-        is_allowed = is_one and any(one.fullmatch(said[0]) for one in self._addresses)
+        is_allowed = is_one and any(pattern.fullmatch(said[0]) for pattern in self._addresses)
         return said[0] if is_allowed else ""
 
     def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:

@@ -90,9 +90,9 @@ def _how(algorithm: Algorithm, public: Any) -> tuple[tuple[Any, ...], tuple[Any,
         case "rsa_sha256" | "rsa_sha512", rsa.RSAPublicKey(key_size=size) if size in RSA_BITS:
             plain = padding.PKCS1v15(), SHA512() if algorithm == "rsa_sha512" else SHA256()
         case _:
-            wanted = {"ed25519": "an Ed25519 key", "ecdsa_p256": "a key of the curve P-256"}
+            kinds = {"ed25519": "an Ed25519 key", "ecdsa_p256": "a key of the curve P-256"}
             of_rsa = f"an RSA key of {RSA_BITS[0]} to {RSA_BITS[-1]} bits"
-            raise ValueError(f"{wanted.get(algorithm, of_rsa)} is wanted, and this is another one")
+            raise ValueError(f"{kinds.get(algorithm, of_rsa)} is wanted, and this is another one")
     return plain, plain
 
 

@@ -19,13 +19,13 @@ class SharedKey(Key):
         self._keyed = hmac.new(key, digestmod=digest)
 
     def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
-        keyed, found = self._keyed.copy(), False
+        keyed, matched = self._keyed.copy(), False
         keyed.update(content)
         made = keyed.digest()
         # No early way out: every candidate is compared, so that the time taken tells nothing.
         for signature in signatures:
-            found |= hmac.compare_digest(signature, made)
-        return found
+            matched |= hmac.compare_digest(signature, made)
+        return matched
 
     def sign(self, content: bytes) -> bytes:
         keyed = self._keyed.copy()

@@ -93,7 +93,7 @@ class TokenKey(Key):
         token = read_token(text) if len(found) == 1 else None
         if token is None:
             return "is no signed token (JWT)" if len(found) == 1 else f"was sent {len(found)} times"
-        claims = [one for one in token.claims.items() if isinstance(one[1], str | int | float)]
+        claims = [claim for claim in token.claims.items() if isinstance(claim[1], str | int | float)]
         return SignatureValues(
             [text], {name.encode("utf-8", "replace"): [_as_item(value)] for name, value in claims}
         )
@@ -102,8 +102,8 @@ class TokenKey(Key):
         claims = {self._scheme.body_claim: sha256(content).hexdigest()}
         listed = (("iss", self._scheme.issuers), ("aud", self._scheme.audiences))
         claims |= {name: values[0] for name, values in listed if values}
-        parts = [msgspec.json.encode(one) for one in ({"alg": self._name, "typ": "JWT"}, claims)]
-        signed = b".".join(urlsafe_b64encode(one).rstrip(b"=") for one in parts)
+        parts = [msgspec.json.encode(document) for document in ({"alg": self._name, "typ": "JWT"}, claims)]
+        signed = b".".join(urlsafe_b64encode(part).rstrip(b"=") for part in parts)
         made = hmac.digest(self._secret, signed, "sha256")
         return signed + b"." + urlsafe_b64encode(made).rstrip(b"=")
 
@@ -149,7 +149,7 @@ class TokenKey(Key):
         token = read_token(signature)
         assert token is not None
         audiences, claimed = self._scheme.audiences, token.claims.get("aud")
-        if audiences and not any(_is_or_has(claimed, one) for one in audiences):
+        if audiences and not any(_is_or_has(claimed, audience) for audience in audiences):
             return "signature_mismatch", f"the token's audience is not {' or '.join(audiences)}"
         if self._scheme.secret_claim != "aud" and not audiences:
             url = self._url(call).partition(b"?")[0].decode("utf-8", "replace")
@@ -179,8 +179,8 @@ def _as_item(value: str | float) -> bytes:
     return str(int(value) if is_number else value).encode("utf-8", "surrogatepass")
 
 
-def _is_or_has(claim: object, wanted: str) -> bool:
-    return claim == wanted or (isinstance(claim, list) and wanted in claim)
+def _is_or_has(claim: object, value: str) -> bool:
+    return claim == value or (isinstance(claim, list) and value in claim)
 
 
 @lru_cache(maxsize=16)
@@ -190,18 +190,18 @@ def keys_in(text: bytes, name: str) -> tuple[tuple[str | None, KeyOfPair], ...]:
         listed = _object(text).get("keys")
     except (ValueError, msgspec.DecodeError, RecursionError):
         return ()
-    found = []
-    for one in listed[:MOST_KEYS] if isinstance(listed, list) else ():
-        if not isinstance(one, dict) or one.get("use", "sig") != "sig":
+    keys = []
+    for entry in listed[:MOST_KEYS] if isinstance(listed, list) else ():
+        if not isinstance(entry, dict) or entry.get("use", "sig") != "sig":
             continue
-        key_id = one.get("kid")
+        key_id = entry.get("kid")
         try:
-            key = _key_in(one, name)
+            key = _key_in(entry, name)
         except (ValueError, TypeError, KeyError, Error, AttributeError):
             continue
         if key is not None and isinstance(key_id, str | None):
-            found.append((key_id, key))
-    return tuple(found)
+            keys.append((key_id, key))
+    return tuple(keys)
 
 
 def _key_in(member: Document, name: str) -> KeyOfPair | None:

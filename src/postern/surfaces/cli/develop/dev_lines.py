@@ -50,7 +50,7 @@ class DevLines(Watch):
         count = counted(len(workflows), "workflow")
         after = "" if took is None else f" (after {time.monotonic() - took:.1f} s)"
         self._line(
-            f"{count}: {', '.join(one.name for one in workflows)}{after}"
+            f"{count}: {', '.join(workflow.name for workflow in workflows)}{after}"
             if workflows
             else "no workflow in the files yet",
             "bold",

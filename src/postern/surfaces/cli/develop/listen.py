@@ -95,7 +95,7 @@ def listen(
     """
     if (to is None) != only_print:
         end("say --to URL, or --print")
-    wanted = _wanted(outcome, where)
+    criteria = _wanted(outcome, where)
     masked = token_for_header(token) if token else None
     begin = None if since is None else time_of(since, "--since")
     target = None if to is None else LocalTarget(checked(to), masked, timeout)
@@ -119,10 +119,10 @@ def listen(
         presence.in_background()
     count = 0
     try:
-        with closing(_each_kept(calls.follow(begin, last), calls, kept, retry)) as found:
-            for call in found:
-                request = _request(call.id) if outcome_of(call.status) in wanted.outcomes else None
-                if request is None or not wanted.has(request):
+        with closing(_each_kept(calls.follow(begin, last), calls, kept, retry)) as summaries:
+            for call in summaries:
+                request = _request(call.id) if outcome_of(call.status) in criteria.outcomes else None
+                if request is None or not criteria.has(request):
                     continue
                 count += 1
                 if target is None:
@@ -142,14 +142,14 @@ def listen(
 
 
 def _each_kept(
-    found: Iterator[InvocationSummary], calls: Calls, kept: KeptPlace | None, retry: bool
+    summaries: Iterator[InvocationSummary], calls: Calls, kept: KeptPlace | None, retry: bool
 ) -> Generator[InvocationSummary, None, None]:
     """Yields the calls, and keeps the place before each one is sent: once is the rule. With ``retry`` it is kept afterwards."""
     if kept is None:
-        yield from found
+        yield from summaries
         return
     try:
-        for call in found:
+        for call in summaries:
             if not retry:
                 kept.write(calls.place)
             yield call
@@ -161,8 +161,8 @@ def _each_kept(
 
 
 def _of_sender(webhooks: tuple[str, ...], sender: str) -> tuple[str, ...]:
-    found = tuple(one.id for one in webhooks_of(sender) if not webhooks or one.id in webhooks)
-    return found or end(f"--sender: no such webhook here is set up for {plain(sender)}", NOT_FOUND)
+    ids = tuple(webhook.id for webhook in webhooks_of(sender) if not webhooks or webhook.id in webhooks)
+    return ids or end(f"--sender: no such webhook here is set up for {plain(sender)}", NOT_FOUND)
 
 
 def _kept_place(name: str, since: str | None, last: int) -> KeptPlace:
@@ -182,12 +182,12 @@ class Wanted(NamedTuple):
         members: dict[str, Raw] | None = None
         for name, value in self.values.items():
             if name in FIELD_NAMES:
-                found = call.fields.get(name)
+                actual = call.fields.get(name)
             else:
                 members = _members(call) if members is None else members
                 there = walk_members(members, parse_path(name))
-                found = None if there is None else as_text(there)
-            if found != value:
+                actual = None if there is None else as_text(there)
+            if actual != value:
                 return False
         return True
 

@@ -22,18 +22,21 @@ def listing() -> None:
 @click.argument("name", metavar="NAME", help="The listener's name, or its id (lsn_…).")
 def end_one(name: str) -> None:
     """End a listener. Its command ends and says so."""
-    one = named(name)
-    api.delete("listeners", one.id)
-    report({"id": one.id}, f"{plain(one.name)} is ended.")
+    listener = named(name)
+    api.delete("listeners", listener.id)
+    report({"id": listener.id}, f"{plain(listener.name)} is ended.")
 
 
 def named(name: str) -> Listener:
     """Returns the listener of this name or id. Ends the command if there is none, or more than one."""
     present = api.get(Listing[Listener], "listeners").items
-    found = [one for one in present if name in (one.id, one.name)]
-    if not found:
-        there = ", ".join(sorted({plain(one.name) for one in present})) or "nobody does"
+    matching = [listener for listener in present if name in (listener.id, listener.name)]
+    if not matching:
+        there = ", ".join(sorted({plain(listener.name) for listener in present})) or "nobody does"
         end(f"Nobody listens by the name {plain(name)}; there: {there}.", NOT_FOUND)
-    if len(found) > 1:
-        end(f"Several listen by this name; say which: {', '.join(one.id for one in found)}", CONFLICT)
-    return found[0]
+    if len(matching) > 1:
+        end(
+            f"Several listen by this name; say which: {', '.join(listener.id for listener in matching)}",
+            CONFLICT,
+        )
+    return matching[0]

@@ -51,12 +51,14 @@ class Here:
         elif isinstance(how, WithToken):
             self._how = shown(settings.TokenAuthentication, how)
 
-    def send(self, asked: Document, secret: str | None, count: int, rate: float | None) -> Iterator[SentCall]:
+    def send(
+        self, document: Document, secret: str | None, count: int, rate: float | None
+    ) -> Iterator[SentCall]:
         if secret is None and self._how.method != "none":
             end("--to needs --secret: what to sign with, as env:NAME, file:PATH or -")
         key = read_secret(secret).encode() if secret is not None else b""
         try:
-            request = validated(SendRequest, asked)
+            request = validated(SendRequest, document)
             made = [self._make(key, request)]  # what cannot be made ends the command before anything is sent
         except Refused as refused:
             end_refused(refused)

@@ -91,9 +91,9 @@ class Calls:
             try:
                 for news in api.source().news(self._webhook):
                     if not self.begun:
-                        wanted = self._begin(since, last)
+                        earlier = self._begin(since, last)
                         self.begun = True
-                        yield from self._not_shown(wanted)
+                        yield from self._not_shown(earlier)
                     if news is None:
                         yield from self._missed()
                     else:
@@ -110,50 +110,50 @@ class Calls:
         now on."""
         newest = self._page(limit=1).items
         recent = self._found(newest[0].received_at - OVERLAP) if newest else []
-        wanted = self._found(since) if since is not None else self._found(last=last) if last else []
-        ids = {one.id for one in wanted}
-        for one in recent:
-            if one.id not in ids:
-                self._note(one)
+        earlier = self._found(since) if since is not None else self._found(last=last) if last else []
+        ids = {call.id for call in earlier}
+        for call in recent:
+            if call.id not in ids:
+                self._note(call)
         self._from = self.place.newest - OVERLAP
-        return wanted
+        return earlier
 
     def _missed(self) -> Iterator[InvocationSummary]:
         yield from self._not_shown(self._found(max(0.0, self.place.newest - OVERLAP)))
 
-    def _moved(self, one: InvocationSummary) -> Iterator[InvocationSummary]:
-        if one.id in self.place.shown or one.received_at < max(self._from, self.place.newest - REMEMBERED):
+    def _moved(self, call: InvocationSummary) -> Iterator[InvocationSummary]:
+        if call.id in self.place.shown or call.received_at < max(self._from, self.place.newest - REMEMBERED):
             return
         yield from self._missed()
-        yield from self._not_shown([one])  # received long before it was recorded
+        yield from self._not_shown([call])  # received long before it was recorded
 
-    def _not_shown(self, found: list[InvocationSummary]) -> Iterator[InvocationSummary]:
-        for one in found:
-            if one.id not in self.place.shown:
-                self._note(one)
-                if self._is_wanted(one):
-                    yield one
+    def _not_shown(self, calls: list[InvocationSummary]) -> Iterator[InvocationSummary]:
+        for call in calls:
+            if call.id not in self.place.shown:
+                self._note(call)
+                if self._is_wanted(call):
+                    yield call
 
-    def _note(self, one: InvocationSummary) -> None:
-        place, at = self.place, float(one.received_at)
-        place.shown[one.id] = at
+    def _note(self, call: InvocationSummary) -> None:
+        place, at = self.place, float(call.received_at)
+        place.shown[call.id] = at
         place.newest = max(place.newest, at)
         while (oldest := next(iter(place.shown))) and place.shown[oldest] < place.newest - REMEMBERED:
             del place.shown[oldest]
 
     def _found(self, since: float | None = None, last: int | None = None) -> list[InvocationSummary]:
         """Returns the calls since then, or the last N of the wanted webhooks, the oldest first."""
-        found: list[InvocationSummary] = []
+        calls: list[InvocationSummary] = []
         cursor: str | None = None
         while True:
-            page = self._page(PAGE if last is None else min(PAGE, last - len(found)), since, cursor)
-            found += [one for one in page.items if last is None or self._is_wanted(one)]
+            page = self._page(PAGE if last is None else min(PAGE, last - len(calls)), since, cursor)
+            calls += [call for call in page.items if last is None or self._is_wanted(call)]
             cursor = page.next_cursor
-            if cursor is None or len(found) == last:
-                return sorted(found, key=lambda one: one.id)
+            if cursor is None or len(calls) == last:
+                return sorted(calls, key=lambda call: call.id)
 
-    def _is_wanted(self, one: InvocationSummary) -> bool:
-        return not self._webhooks or one.webhook_id in self._webhooks
+    def _is_wanted(self, call: InvocationSummary) -> bool:
+        return not self._webhooks or call.webhook_id in self._webhooks
 
     def _page(
         self, limit: int, since: float | None = None, cursor: str | None = None

@@ -161,7 +161,7 @@ class Presence:
         assert self._listener is not None
         kept = api.is_served()
         try:
-            found = api.post(
+            handed = api.post(
                 HandedCalls,
                 "listeners",
                 self._listener.id,
@@ -177,9 +177,9 @@ class Presence:
             # The key is gone: asked to end this listener, the gateway would say so once more.
             self._listener = None
             raise
-        if not kept and not found.calls:
+        if not kept and not handed.calls:
             self._ended.wait(ASK_DATABASE_EVERY)
-        return found.calls
+        return handed.calls
 
     def _enter_again(self, why: Declined) -> None:
         """Enters anew after the lease ran out without a connection, or stops if somebody ended the listener."""

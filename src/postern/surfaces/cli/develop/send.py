@@ -88,7 +88,7 @@ def send(
         end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret")
     encoded = None if body is None else base64.b64encode(read_file(body)).decode()
     given: Document = {"changes": _changes(changes), "bodyBase64": encoded, "event": event, "wrong": wrong}
-    asked = {name: value for name, value in given.items() if value is not None}
+    document = {name: value for name, value in given.items() if value is not None}
     if only_list:
         known = samples_of(target)
         show_page(whole(known), "", ["event", "title"])
@@ -97,10 +97,10 @@ def send(
         from postern.surfaces.cli.develop.making import Here
 
         here = Here(target, to)
-        calls = list(here.send(asked, secret, count, rate))
+        calls = list(here.send(document, secret, count, rate))
         url, sent_event = here.url, here.event
     else:
-        parts = list(_over_the_gateway(_webhook(target), asked, count, rate))
+        parts = list(_over_the_gateway(_webhook(target), document, count, rate))
         url, sent_event = parts[0].url, parts[0].event
         calls = [call for part in parts for call in part.calls]
     for_programs({"url": url, "event": sent_event, "calls": calls})
@@ -113,16 +113,16 @@ def send(
 def _changes(pairs: tuple[str, ...]) -> BodyChanges:
     """Reads pairs like ``data.id=7``. A path is not divided, for its steps may be indexes. A value that reads
     as JSON is JSON, and else text."""
-    found: BodyChanges = {}
+    changes: BodyChanges = {}
     for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not path:
             end(f"--set: {pair!r}: write path=value, like data.id=7")
         try:
-            found[path] = json.loads(text)
+            changes[path] = json.loads(text)
         except (ValueError, RecursionError):
-            found[path] = text
-    return found
+            changes[path] = text
+    return changes
 
 
 def _webhook(target: str) -> str:
@@ -130,22 +130,25 @@ def _webhook(target: str) -> str:
     if target.startswith("wh_"):
         return target
     check_sender(target)
-    found = webhooks_of(target)
-    if not found:
+    webhooks = webhooks_of(target)
+    if not webhooks:
         end(f"No webhook here is set up for {target}. Make one, or say --to URL with --secret.", NOT_FOUND)
-    if len(found) > 1:
-        end(f"Say which webhook: {', '.join(f'{one.id} ({plain(one.name)})' for one in found)}", CONFLICT)
-    return found[0].id
+    if len(webhooks) > 1:
+        end(
+            f"Say which webhook: {', '.join(f'{webhook.id} ({plain(webhook.name)})' for webhook in webhooks)}",
+            CONFLICT,
+        )
+    return webhooks[0].id
 
 
-def _over_the_gateway(webhook: str, asked: Document, count: int, rate: float | None) -> Iterator[Sent]:
+def _over_the_gateway(webhook: str, document: Document, count: int, rate: float | None) -> Iterator[Sent]:
     """Sends a few at a time, so that no request lasts long."""
     size = min(100, max(1, round(rate))) if rate else AT_A_TIME
     while count:
         part = min(size, count)
         count -= part
         began = time.monotonic()
-        request = asked | {"count": part} | ({"rate": rate} if rate else {})
+        request = document | {"count": part} | ({"rate": rate} if rate else {})
         yield api.post(Sent, "webhooks", webhook, "test-calls", body=request)
         if rate and count:
             time.sleep(max(0.0, part / rate - (time.monotonic() - began)))

@@ -32,8 +32,8 @@ def samples_of(target: str) -> list[SampleCall]:
     if target.startswith("wh_"):
         return api.get(Listing[SampleCall], "webhooks", target, "test-calls").items
     check_sender(target)
-    found: list[SampleCall] = _senders().samples_of(target)
-    return found
+    samples: list[SampleCall] = _senders().samples_of(target)
+    return samples
 
 
 def _senders() -> ModuleType:

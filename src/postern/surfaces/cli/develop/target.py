@@ -168,13 +168,13 @@ class _Request:
 
     def end(self, why: str) -> None:
         self.ended_by = self.ended_by or why
-        for one in list(self._sockets):
+        for connection in list(self._sockets):
             with suppress(OSError):  # it is not connected yet, or not any more
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        for one in self._sockets:
-            one.close()
+        for connection in self._sockets:
+            connection.close()
 
 
 def quoted(path: str, query: str) -> str:

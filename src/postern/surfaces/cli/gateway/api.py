@@ -71,9 +71,9 @@ class Api:
     def every(self, page: type[Listing[T]], /, *path: str, **query: Any) -> Iterator[T]:
         cursor: str | None = None
         while True:
-            found = self.get(page, *path, limit=MOST_ON_A_PAGE, cursor=cursor, **query)
-            yield from found.items
-            cursor = found.next_cursor
+            listing = self.get(page, *path, limit=MOST_ON_A_PAGE, cursor=cursor, **query)
+            yield from listing.items
+            cursor = listing.next_cursor
             if cursor is None:
                 return
 
@@ -114,11 +114,11 @@ class Api:
         """``query`` has names in snake case; None leaves a parameter out."""
         if not all(PLACE.fullmatch(part) for part in path) or (path == MANY and method != "POST"):
             end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
-        asked = {camel(name): _text(value) for name, value in query.items() if value is not None}
+        parameters = {camel(name): _text(value) for name, value in query.items() if value is not None}
         given = None if body is None else as_json(body)
         try:
             answer = self.source().ask(
-                HttpQuestion(method, "/" + "/".join(map(quote, path)), asked, given), within
+                HttpQuestion(method, "/" + "/".join(map(quote, path)), parameters, given), within
             )
         except StoreUnavailable as trouble:
             end(f"The database cannot be used: {trouble}", UNAVAILABLE)
@@ -204,16 +204,16 @@ def _without_unknown(text: bytes, trouble: str) -> bytes | None:
     A newer gateway has more settings. The types of settings refuse unknown fields, because in a stored webhook
     one could matter; here it is only shown.
     """
-    found = re.fullmatch(r"Object contains unknown field `([^`]+)`(?: - at `\$(.*)`)?", trouble)
-    if found is None:
+    match = re.fullmatch(r"Object contains unknown field `([^`]+)`(?: - at `\$(.*)`)?", trouble)
+    if match is None:
         return None
     places = [msgspec.json.decode(text)]
     whole = places[0]
-    for name, each in re.findall(r"\.(\w+)|(\[)", found[2] or ""):
+    for name, each in re.findall(r"\.(\w+)|(\[)", match[2] or ""):
         inner = [place[name] for place in places if name in place] if name else places
-        places = [one for place in inner for one in place] if each else inner
+        places = [element for place in inner for element in place] if each else inner
     for place in places:
-        place.pop(found[1], None)
+        place.pop(match[1], None)
     return msgspec.json.encode(whole)
 
 
@@ -223,7 +223,7 @@ def _refuse(answer: HttpAnswer, declines: bool) -> NoReturn:
         problem = msgspec.json.decode(answer.body, type=GatewayProblem)
     except msgspec.DecodeError:
         end(f"The gateway answers {answer.status} and does not say why.", status)
-    fields = {one.field: one.message for one in problem.errors or ()}
+    fields = {error.field: error.message for error in problem.errors or ()}
     if declines:
         raise Declined(answer.status, problem.code, problem.detail)
     end(problem.detail, status, problem.code, fields)
@@ -231,7 +231,7 @@ def _refuse(answer: HttpAnswer, declines: bool) -> NoReturn:
 
 def end_refused(refused: Refused) -> NoReturn:
     """Ends the command as the API's refusal would."""
-    fields = {one.field: one.message for one in refused.errors}
+    fields = {error.field: error.message for error in refused.errors}
     status = EXIT_CODES.get(refused.problem.status, FAILED)
     end(refused.detail or refused.problem.help, status, refused.code, fields)
 

@@ -37,7 +37,10 @@ class AskingCommand(msgspec.Struct):
 def digests(settings: Settings) -> dict[str, str]:
     """A digest of each setting's value, by the setting's name. A command and the gateway that it asks are compared by them, and
     no secret goes from one to the other."""
-    return {one.name: sha256(_as_text(vars(settings)[one.name]).encode()).hexdigest() for one in SETTINGS}
+    return {
+        setting.name: sha256(_as_text(vars(settings)[setting.name]).encode()).hexdigest()
+        for setting in SETTINGS
+    }
 
 
 def _as_text(value: object) -> str:

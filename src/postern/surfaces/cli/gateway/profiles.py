@@ -83,8 +83,8 @@ def chosen(profile: str | None, environment: Mapping[str, str] = os.environ) -> 
     if name not in known.profiles:
         names = ", ".join([*known.profiles, LOCAL])
         end(f"There is no profile {name}; there is {names}. `postern login URL --profile {name}` makes it.")
-    found = known.profiles[name]
-    return Login(found.url, found.key, name)
+    entry = known.profiles[name]
+    return Login(entry.url, entry.key, name)
 
 
 def address(url: str, what: str) -> str:

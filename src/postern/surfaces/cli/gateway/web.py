@@ -91,7 +91,7 @@ class _Answer(HTTPResponse):
                 raise HTTPException("it begins to speak another protocol")
             self.headers = None  # type: ignore[assignment] # it has not begun
             super().begin()
-        lengths = {one.strip() for one in self.headers.get_all("content-length", [])}
+        lengths = {length.strip() for length in self.headers.get_all("content-length", [])}
         if self.headers.defects or len(lengths) > 1 or not all(map(str.isdecimal, lengths)):
             raise HTTPException("the head of its answer is damaged")
 
@@ -158,14 +158,14 @@ def reason(error: BaseException) -> str:
     while inner is not None and inner not in chain:
         chain.append(inner)
         inner = inner.__cause__ or inner.__context__
-    for one in chain:
-        if isinstance(one, TimeoutError):
+    for cause in chain:
+        if isinstance(cause, TimeoutError):
             return "it did not answer in time"
-        if isinstance(one, ssl.SSLCertVerificationError):
-            return f"its TLS certificate is not valid here: {one.verify_message}"
-        if isinstance(one, IncompleteRead):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its TLS certificate is not valid here: {cause.verify_message}"
+        if isinstance(cause, IncompleteRead):
             return "its answer ended too early"
-    for one in reversed(chain):
-        if isinstance(one, OSError) and one.strerror:
-            return one.strerror
+    for cause in reversed(chain):
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
     return plain(str(chain[-1])) or type(error).__name__

@@ -57,12 +57,12 @@ def listing(wanted: Given, limit: int, cursor: str | None) -> None:
         {
             "received": "receivedAt",
             "id": "id",
-            "webhook": lambda one: one.webhook_name or one.webhook_id,
+            "webhook": lambda call: call.webhook_name or call.webhook_id,
             "what": _what,
-            "status": lambda one: (
-                f"{one.status} (no workflow wants it)" if one.nobody_listens else one.status
+            "status": lambda call: (
+                f"{call.status} (no workflow wants it)" if call.nobody_listens else call.status
             ),
-            "reason": lambda one: one.detail or one.code,
+            "reason": lambda call: call.detail or call.code,
             "http": "httpStatus",
             "ms": "durationMs",
             "from": "address",
@@ -75,20 +75,22 @@ def listing(wanted: Given, limit: int, cursor: str | None) -> None:
 def count(wanted: Given) -> None:
     """Count the calls that a filter finds, up to 10,000. Where no index helps, only the newest calls are
     counted."""
-    found = api.get(Count, "invocations", "count", **wanted)
-    among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
-    more = "more than " if found.or_more and not among else ""
-    report(found, f"{more}{counted(found.calls, 'call')}{among}")
+    result = api.get(Count, "invocations", "count", **wanted)
+    among = f" among those since {result.looked_back_to}" if result.looked_back_to is not None else ""
+    more = "more than " if result.or_more and not among else ""
+    report(result, f"{more}{counted(result.calls, 'call')}{among}")
 
 
 @commands.command("failures")
 @which_calls
 def failures(wanted: Given) -> None:
     """Group the newest 500 failed calls by their errors, numbers and ids in them left out."""
-    found = api.get(Failures, "invocations", "failures", **wanted)
-    more = "+" if found.or_more else ""
-    for_programs(found)
-    rows = [[f"{one.count:,}{more}", one.since, len(one.webhook_ids), one.error] for one in found.items]
+    result = api.get(Failures, "invocations", "failures", **wanted)
+    more = "+" if result.or_more else ""
+    for_programs(result)
+    rows = [
+        [f"{group.count:,}{more}", group.since, len(group.webhook_ids), group.error] for group in result.items
+    ]
     show_table(["calls", "since", "webhooks", "error"], rows, "No calls failed alike.")
 
 
@@ -97,9 +99,9 @@ def show(invocation: str) -> None:
     """Show one call's whole story: what came, what was decided and why, what was started."""
     if invocation in ("count", "failures"):  # the API has other operations at these paths
         end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
-    found = api.get(Invocation, "invocations", invocation)
-    for_programs(found)
-    show_story(found)
+    call = api.get(Invocation, "invocations", invocation)
+    for_programs(call)
+    show_story(call)
 
 
 @commands.command("code")
@@ -125,17 +127,21 @@ def as_code(invocation: str, language: Language) -> None:
 )
 def compare(invocation: str, other: str | None) -> None:
     """Compare a call with another one: query, headers, values and body, JSON by path."""
-    found = api.get(Comparison, "invocations", invocation, "comparison", to=other)
-    for_programs(found)
+    comparison = api.get(Comparison, "invocations", invocation, "comparison", to=other)
+    for_programs(comparison)
     parts = (
-        ("request", found.request), ("query", found.query), ("header", found.headers),
-        ("value", found.values), ("body", found.body),
+        ("request", comparison.request), ("query", comparison.query), ("header", comparison.headers),
+        ("value", comparison.values), ("body", comparison.body),
     )  # fmt: skip
-    rows = [[part, one.place, one.kind, one.before, one.after] for part, it in parts for one in it.items]
+    rows = [
+        [part, difference.place, difference.kind, difference.before, difference.after]
+        for part, it in parts
+        for difference in it.items
+    ]
     show_table(["part", "place", "", "before", "now"], rows, "Nothing differs that is recorded.")
-    if not found.body.items and found.body.compared not in ("same", "json"):
-        out.print(f"Bodies: {found.body.compared}.")
-    out.print(f"Compared with {found.compared_with}.")
+    if not comparison.body.items and comparison.body.compared not in ("same", "json"):
+        out.print(f"Bodies: {comparison.body.compared}.")
+    out.print(f"Compared with {comparison.compared_with}.")
 
 
 @commands.command("bookmark")
@@ -198,12 +204,12 @@ def replay_edited(*, invocation: str, body: Path | None, values: tuple[str, ...]
 
       postern history replay-edited inv_… --body changed.json --value fieldOne=1002
     """
-    asked = {
+    request = {
         "body": read_text(body) if body else None,
-        "values": dict(one.partition("=")[::2] for one in values) if values else None,
+        "values": dict(pair.partition("=")[::2] for pair in values) if values else None,
         "fields": fields,
     }
-    done = api.post(Replayed, "invocations", invocation, "edited-replays", body=asked)
+    done = api.post(Replayed, "invocations", invocation, "edited-replays", body=request)
     report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is {done.delivery.state}.")
 
 
@@ -233,11 +239,11 @@ def preview(invocation: str, paths: tuple[str, ...]) -> None:
     given: Given = dict(path.partition("=")[::2] for path in paths)
     if unknown := given.keys() - set(FIELD_NAMES):
         end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}")
-    found = api.get(Preview, "invocations", invocation, "preview", **given)
-    for_programs(found)
+    result = api.get(Preview, "invocations", invocation, "preview", **given)
+    for_programs(result)
     rows = [
         [name, given[name], "(nothing there)" if value is None else value]
-        for name, value in as_plain(found).items()
+        for name, value in as_plain(result).items()
     ]
     show_table(["field", "path", "value"], rows, "")
 
@@ -296,7 +302,7 @@ def _send_to_listener(invocation: str, name: str) -> None:
     while begun.ended_at is None and time.monotonic() < until:
         time.sleep(CHECK_RUN_EVERY)
         runs = api.get(Invocation, "invocations", invocation).local_runs
-        begun = next((one for one in runs if one.id == begun.id), begun)
+        begun = next((run for run in runs if run.id == begun.id), begun)
     if begun.status is None or begun.error:
         end(
             f"{listener.name}: {begun.error or 'no answer yet; the call shows it when it comes'}", UNAVAILABLE
@@ -306,15 +312,15 @@ def _send_to_listener(invocation: str, name: str) -> None:
         sys.exit(FAILED)
 
 
-def _what(one: InvocationSummary) -> str:
-    return " ".join(filter(None, [one.event or "", *one.other_values])) or "-"
+def _what(call: InvocationSummary) -> str:
+    return " ".join(filter(None, [call.event or "", *call.other_values])) or "-"
 
 
 @commands.command("recheck")
 @click.option("--admit", is_flag=True, help="Start those that pass.")
 def recheck(webhook: str, admit: bool) -> None:
     """Find the rejected calls that would pass with the present settings. --admit starts them, each only once."""
-    found = api.get(Recheck, "webhooks", webhook, "readmissible")
+    result = api.get(Recheck, "webhooks", webhook, "readmissible")
     started: Admitted | None = None
     while admit and (started is None or started.more):
         # Those that came in meanwhile are among the next ones.
@@ -322,12 +328,12 @@ def recheck(webhook: str, admit: bool) -> None:
         going_on = done.more and done.admitted > 0
         items, before = (started.items, started.admitted) if started else ([], 0)
         started = replace(done, items=items + done.items, admitted=before + done.admitted, more=going_on)
-    for_programs(as_plain(found) | (as_plain(started) or {}))
-    for sentence in found.in_words:
+    for_programs(as_plain(result) | (as_plain(started) or {}))
+    for sentence in result.in_words:
         out.print(plain(sentence))
     if started is not None:
-        out.print(f"{started.admitted} of {max(found.events, started.admitted)} admitted.")
-        rows = [[one.invocation_id, "started" if one.admitted else one.reason] for one in started.items]
+        out.print(f"{started.admitted} of {max(result.events, started.admitted)} admitted.")
+        rows = [[call.invocation_id, "started" if call.admitted else call.reason] for call in started.items]
         show_table(["invocation", "result"], rows, "")
 
 
@@ -345,9 +351,9 @@ def save(*, invocation: str, folder: Path, name: str | None, replace: bool) -> N
     """
     if name is not None and not PLACE.fullmatch(name):
         end("--as: a name has up to 80 letters, digits, dots, dashes and underscores")
-    found = api.get(Fixture, "invocations", invocation, "fixture")
-    stem = name.removesuffix(".json") if name else file_name(found, invocation)
-    text, file = as_file(found).encode(), folder / f"{stem}.json"
+    fixture = api.get(Fixture, "invocations", invocation, "fixture")
+    stem = name.removesuffix(".json") if name else file_name(fixture, invocation)
+    text, file = as_file(fixture).encode(), folder / f"{stem}.json"
     with in_words(folder, "written"):
         folder.mkdir(parents=True, exist_ok=True)
         there = file.read_bytes() if file.exists() and not replace else None

@@ -33,8 +33,8 @@ def plan(wanted: Given, include_completed: bool) -> None:
 
       postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
     """
-    asked = {camel(name): value for name, value in wanted.items()}
-    made = api.post(Replay, "replays", body={"filter": asked, "includeCompleted": include_completed})
+    criteria = {camel(name): value for name, value in wanted.items()}
+    made = api.post(Replay, "replays", body={"filter": criteria, "includeCompleted": include_completed})
     text = f"{counted(made.count, 'call')} would be replayed"
     if made.completed:
         text += f"; {made.completed} of them have" if include_completed else f"; {made.completed} more have"
@@ -55,8 +55,8 @@ def run(replay: str, fields: str, watch: bool) -> None:
 @watch_option
 def show(replay: str, watch: bool) -> None:
     """Show the progress of a replay."""
-    found = _watched(replay) if watch else api.get(Replay, "replays", replay)
-    _report(found, watched=watch)
+    progress = _watched(replay) if watch else api.get(Replay, "replays", replay)
+    _report(progress, watched=watch)
 
 
 @commands.command("list")
@@ -73,10 +73,10 @@ def listing(limit: int, cursor: str | None) -> None:
             "done": "done",
             "skipped": "skipped",
             "of": "count",
-            "became": lambda one: str(one.outcomes) or "-",
+            "became": lambda replay: str(replay.outcomes) or "-",
             "planned": "createdAt",
             "by": "createdBy",
-            "run by": lambda one: one.started_by or "-",
+            "run by": lambda replay: replay.started_by or "-",
         },
     )
 

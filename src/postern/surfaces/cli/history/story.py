@@ -28,13 +28,15 @@ def show_story(call: Invocation) -> None:
         )
     for other in call.edited_replays:
         out.print(f"{other} was made of it.")
-    _section("Decided", (f"{'ok' if one.ok else 'no'}  {one.step}: {one.detail}" for one in call.trace))
+    _section(
+        "Decided", (f"{'ok' if entry.ok else 'no'}  {entry.step}: {entry.detail}" for entry in call.trace)
+    )
     _section("Headers", (f"{name}: {value}" for name, value in call.headers))
     _section(f"Body, {counted(call.body_size, 'byte')}", _body(call))
-    for one in call.deliveries:
-        _section(_title(one), _delivery(one))
+    for delivery in call.deliveries:
+        _section(_title(delivery), _delivery(delivery))
     _section("Listeners", map(_local_run, call.local_runs))
-    notes = [f"{one.at}  {one.by}: {one.text}" for one in call.notes]
+    notes = [f"{note.at}  {note.by}: {note.text}" for note in call.notes]
     bookmark = [f"{call.bookmark.at}  {call.bookmark.by} bookmarked it"] if call.bookmark else []
     _section("Notes", bookmark + notes)
 
@@ -68,31 +70,31 @@ def _body(call: Invocation) -> list[str]:
         return call.body.splitlines()
 
 
-def _title(one: Delivery) -> str:
-    what = "Start" if one.emission == 1 else f"Replay {one.emission}"
-    return f"{what}{f', asked by {one.asked_by}' if one.asked_by else ''}: {one.state}"
+def _title(delivery: Delivery) -> str:
+    what = "Start" if delivery.emission == 1 else f"Replay {delivery.emission}"
+    return f"{what}{f', asked by {delivery.asked_by}' if delivery.asked_by else ''}: {delivery.state}"
 
 
-def _delivery(one: Delivery) -> Iterable[str]:
-    yield from (f"{name} = {value}" for name, value in one.fields.items())
-    for tried in one.log:
+def _delivery(delivery: Delivery) -> Iterable[str]:
+    yield from (f"{name} = {value}" for name, value in delivery.fields.items())
+    for tried in delivery.log:
         workflows = f" {', '.join(tried.workflows)}" if tried.workflows else ""
         yield f"{tried.at}  {tried.outcome}{workflows}{f': {tried.detail}' if tried.detail else ''}"
-    if one.nobody_listens:
+    if delivery.nobody_listens:
         yield "no workflow wants it"
-    if one.waits_for is not None:
-        yield f"waits for {one.waits_for}"
-    if one.superseded_by is not None:
-        yield f"in its place {one.superseded_by} was started"
-    if one.next_attempt_at is not None:
-        yield f"{one.next_attempt_at}  the next try"
-    if one.response is not None:
-        late = ", too late" if one.late else ""
-        yield f"{one.responded_at}  answered {one.response.status}{late}: {one.response.body}"
-    if one.ended_at is not None:
-        yield f"{one.ended_at}  ended{f': {one.error}' if one.error else ''}"
+    if delivery.waits_for is not None:
+        yield f"waits for {delivery.waits_for}"
+    if delivery.superseded_by is not None:
+        yield f"in its place {delivery.superseded_by} was started"
+    if delivery.next_attempt_at is not None:
+        yield f"{delivery.next_attempt_at}  the next try"
+    if delivery.response is not None:
+        late = ", too late" if delivery.late else ""
+        yield f"{delivery.responded_at}  answered {delivery.response.status}{late}: {delivery.response.body}"
+    if delivery.ended_at is not None:
+        yield f"{delivery.ended_at}  ended{f': {delivery.error}' if delivery.error else ''}"
 
 
-def _local_run(one: LocalRun) -> str:
-    ended = one.error or (f"answered {one.status} in {one.ms or 0:.0f} ms" if one.status else "no answer yet")
-    return f"{one.at}  replay at {one.listener}: {ended}"
+def _local_run(run: LocalRun) -> str:
+    ended = run.error or (f"answered {run.status} in {run.ms or 0:.0f} ms" if run.status else "no answer yet")
+    return f"{run.at}  replay at {run.listener}: {ended}"

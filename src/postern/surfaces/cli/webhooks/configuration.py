@@ -69,8 +69,8 @@ def apply(file: str, dry_run: bool, prune: bool) -> None:
     """
     document = _yaml().read(file)
     folder = Path(".") if file == "-" else Path(file).resolve().parent
-    wanted = {"document": document, "secrets": _secrets(document, folder), "prune": prune, "dryRun": dry_run}
-    done = api.post(Applied, "configuration", body=wanted)
+    request = {"document": document, "secrets": _secrets(document, folder), "prune": prune, "dryRun": dry_run}
+    done = api.post(Applied, "configuration", body=request)
     for_programs(done)
     _show(done)
     if dry_run and done.changes:
@@ -85,20 +85,23 @@ def _yaml() -> ModuleType:
 
 def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
     """Returns the secrets that the document's references name on this machine."""
-    found: dict[tuple[str, str], str | None] = {}
+    secrets: dict[tuple[str, str], str | None] = {}
     webhooks = _object(document).get("webhooks")
     for webhook in webhooks if isinstance(webhooks, list) else ():
         for part in (
             _object(_object(webhook).get("authentication")),
-            *(_object(_object(_object(webhook).get(one)).get("headers")) for one in ("schedule", "target")),
+            *(
+                _object(_object(_object(webhook).get(setting)).get("headers"))
+                for setting in ("schedule", "target")
+            ),
             _object(_object(webhook).get("target")),
         ):
             for reference in part.values():
                 kind, name = next(iter(_object(reference).items()), ("", ""))
                 if kind in ("env", "file") and len(reference) == 1 and isinstance(name, str) and name:
                     text = os.environ.get(name) if kind == "env" else _text_of(folder / name)
-                    found[kind, name] = _as_secret(text, name)
-    return [{"kind": kind, "name": name, "value": value} for (kind, name), value in found.items() if value]
+                    secrets[kind, name] = _as_secret(text, name)
+    return [{"kind": kind, "name": name, "value": value} for (kind, name), value in secrets.items() if value]
 
 
 def _object(value: Any) -> dict[Any, Any]:
@@ -132,7 +135,7 @@ def _show(done: Applied) -> None:
         out.print(f"{out.styled(f'{sign} {plain(change.name)}', colour)}  {change.id or ''}")
         for path, values in change.differences.items():
             before, after = (
-                plain("nothing" if one is None else str(one)) for one in (values.before, values.after)
+                plain("nothing" if value is None else str(value)) for value in (values.before, values.after)
             )
             out.print(f"    {plain(path)}: {after if change.action == 'create' else f'{before} → {after}'}")
     for remark in done.notes:

@@ -64,7 +64,7 @@ def many(
     request: dict[str, Any] = {"action": action}
     request |= {"webhookIds": webhooks} if webhooks else {"filter": wanted}
     if tags is not None:
-        request["tags"] = [one.strip() for one in tags.split(",") if one.strip()]
+        request["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
     if to is not None:
         request["folder"] = None if to == "-" else to
     done: Many | None = None
@@ -93,7 +93,9 @@ def _report(done: Many) -> None:
         )
     if done.released:
         out.print(f"Due now: {counted(done.released, 'delivery', 'deliveries')} that waited.")
-    for one in done.reasons:
-        note(f"Not done: {plain(one.name or one.id)} ({one.id}): {plain(one.reason)}", "yellow")
+    for failure in done.reasons:
+        note(
+            f"Not done: {plain(failure.name or failure.id)} ({failure.id}): {plain(failure.reason)}", "yellow"
+        )
     if done.not_done > len(done.reasons):
         note(f"Not done: {done.not_done - len(done.reasons)} more.", "yellow")

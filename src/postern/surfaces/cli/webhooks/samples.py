@@ -26,7 +26,7 @@ def try_conditions(*, webhook: str, settings: tuple[str, ...]) -> None:
     for_programs(tried)
     for sentence in tried.in_words:
         out.print(plain(sentence))
-    rows = [[one.invocation_id, one.received_at, one.event, one.reason] for one in tried.not_starting]
+    rows = [[call.invocation_id, call.received_at, call.event, call.reason] for call in tried.not_starting]
     show_table(["id", "received", "event", "reason"], rows, "")
 
 
@@ -82,13 +82,16 @@ def sample(webhook: str, language: str, forget: bool) -> None:
         api.delete("webhooks", webhook, "sample")
         report({"forgotten": webhook}, "Forgotten.")
         return
-    found = api.get(Sample, "webhooks", webhook, "sample")
-    for_programs(found)
-    rows = [[one.path, one.type, one.example, one.expressions.get(language, "")] for one in found.variables]
+    recorded = api.get(Sample, "webhooks", webhook, "sample")
+    for_programs(recorded)
+    rows = [
+        [variable.path, variable.type, variable.example, variable.expressions.get(language, "")]
+        for variable in recorded.variables
+    ]
     show_table(
         ["variable", "type", "example", "expression"],
         rows,
         f"Nothing recorded yet: postern webhooks record {webhook}"
-        if found.recorded_at is None
+        if recorded.recorded_at is None
         else f"The recorded event holds {TOO_LARGE}. Record another one: postern webhooks record {webhook}",
     )

@@ -37,12 +37,12 @@ def send_again(webhook: str, since: str, dry_run: bool) -> None:
     """
     body = {"since": since, "dryRun": dry_run}
     done = _asked(api.post(SentAgain, "webhooks", webhook, "send-again", body=body))
-    total, times, trouble = done.asked, Counter(one.event for one in done.asked), done.trouble
+    total, times, trouble = done.asked, Counter(request.event for request in done.asked), done.trouble
     in_vain, fail_always, problem = 0, False, None
     try:
         while (wait := done.retry_after_seconds) is not None and wait <= LONGEST_WAIT:
             in_vain = 0 if done.asked else in_vain + 1
-            fail_always = min((times[one.event] for one in done.asked), default=0) >= MOST_TIMES
+            fail_always = min((times[request.event] for request in done.asked), default=0) >= MOST_TIMES
             if in_vain == MOST_IN_VAIN or fail_always:
                 break
             why = f"; {plain(done.trouble)}" if done.trouble else ""
@@ -56,7 +56,7 @@ def send_again(webhook: str, since: str, dry_run: bool) -> None:
                 problem = declined
                 break
             total, trouble = total + done.asked, done.trouble or trouble
-            times.update(one.event for one in done.asked)
+            times.update(request.event for request in done.asked)
     except KeyboardInterrupt:
         note(f"{len(times)} asked for. The next time goes on, and asks for none of them again.")
         raise
@@ -74,8 +74,8 @@ def send_again(webhook: str, since: str, dry_run: bool) -> None:
 
 def _asked(done: SentAgain) -> SentAgain:
     if not out.as_json:
-        for one in done.asked:
-            out.print(plain(f"{one.event}  {one.what}  {one.at or ''}".rstrip()))
+        for request in done.asked:
+            out.print(plain(f"{request.event}  {request.what}  {request.at or ''}".rstrip()))
     return done
 
 
@@ -84,7 +84,7 @@ def _said(done: SentAgain, dry_run: bool) -> str:
         return done.by_hand or ""
     counts = {
         "would be asked for" if dry_run or done.by_hand else "asked for": len(
-            {one.event for one in done.asked}
+            {request.event for request in done.asked}
         ),
         "asked for and not sent yet": done.under_way,
         "that it is still trying by itself": done.by_itself,
@@ -92,6 +92,6 @@ def _said(done: SentAgain, dry_run: bool) -> str:
         "left": done.left,
     }
     first, *others = (f"{count} {words}" for words, count in counts.items())
-    shown = [first, *(one for one in others if not one.startswith("0 "))]
+    shown = [first, *(other for other in others if not other.startswith("0 "))]
     said = [f"{done.sender}: {', '.join(shown)}", done.trouble]
     return ". ".join(filter(None, [*said, done.by_hand, done.note]))

@@ -88,7 +88,7 @@ def _secret(place: str, typed: Any) -> Any:
     if typed is None or isinstance(typed, list) or typed == {"generate": True}:  # a list has names alone
         return typed
     if isinstance(typed, dict):
-        return {name: _secret(f"{place}.{name}", one) for name, one in typed.items()}
+        return {name: _secret(f"{place}.{name}", value) for name, value in typed.items()}
     return read_secret(str(typed), place)
 
 
@@ -187,7 +187,7 @@ def listing(*, wanted: Given, sort: str, reverse: bool, limit: int, cursor: str 
             "id": "id",
             "name": "name",
             "folder": "folder",
-            "tags": lambda one: ", ".join(one.tags),
+            "tags": lambda webhook: ", ".join(webhook.tags),
             "authentication": _authentication,
             "calls": "callCount",
             "state": _state,
@@ -311,12 +311,12 @@ def delete_for_good(webhook: str, yes: bool) -> None:
 def _name(webhook: str) -> str:
     """Returns the name of a webhook, or its id if it cannot be read: it can be deleted all the same."""
     try:
-        found = api.ask("GET", ("webhooks", webhook), {}, declines=True)
+        answer = api.ask("GET", ("webhooks", webhook), {}, declines=True)
     except Declined as declined:
         if declined.status == 404:
             end(str(declined), NOT_FOUND, declined.code)
         return webhook
-    return plain(msgspec.json.decode(found)["name"])
+    return plain(msgspec.json.decode(answer)["name"])
 
 
 def _switch(webhook: str, enabled: bool) -> None:

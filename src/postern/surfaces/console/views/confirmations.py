@@ -68,7 +68,7 @@ async def question(visit: Visit, action: str) -> Response | None:
         return None
     name = await _name(visit, webhook_id)
     may_hold = action == "disable" and webhook is not None and not webhook.held
-    wanted = Question(
+    confirmation = Question(
         f"Delete {name} for good?" if for_good else f"{action.capitalize()} {name}?",
         lately + FOLLOWS[action],
         f"/bin/{webhook_id}/delete" if for_good else f"/webhooks/{webhook_id}/{action}",
@@ -76,7 +76,7 @@ async def question(visit: Visit, action: str) -> Response | None:
         [("from", form.get("from", ""))],
         holds_instead=f"/webhooks/{webhook_id}/hold" if may_hold else "",
     )
-    return asked(visit, wanted, f"/webhooks/{webhook_id}", instead_follows=FOLLOWS["hold"][0])
+    return asked(visit, confirmation, f"/webhooks/{webhook_id}", instead_follows=FOLLOWS["hold"][0])
 
 
 async def _name(visit: Visit, webhook_id: str) -> str:
@@ -84,7 +84,7 @@ async def _name(visit: Visit, webhook_id: str) -> str:
     name = (await visit.ask(picking.names, [webhook_id])).get(webhook_id)
     if name is None:
         binned = (await visit.ask(bin.listing, only=webhook_id)).items
-        name = next((one.name for one in binned), None)
+        name = next((entry.name for entry in binned), None)
     if name is None:
         raise Refused("not_found", NO_WEBHOOK)
     return name

@@ -47,7 +47,7 @@ async def _page(
     keeps = asks_again and incident.kind == "rejected" and incident.closed_at is None
     actions = [] if keeps else (await visit.ask(incidents.show, incident.id)).next_actions
     webhook = await or_none(visit.ask(webhooks.show, incident.webhook_id)) if incident.webhook_id else None
-    failed = next((one.count for one in actions if one.action == "replay"), 0) or 0
+    failed = next((offer.count for offer in actions if offer.action == "replay"), 0) or 0
     now = visit.gateway.clock()
     until = float(incident.closed_at or now)
     return visit.page(
@@ -58,10 +58,10 @@ async def _page(
         of=of,
         under_way=max(0, (left or 0) - failed),
         moves=incident.closed_at is None
-        or (now - until < FOLLOWED_FOR and any(one.status in ("accepted", "started") for one in newest)),
+        or (now - until < FOLLOWED_FOR and any(item.status in ("accepted", "started") for item in newest)),
         groups=_groups(newest),
         listed=len(newest),
-        names={} if incident.webhook_id else await names(visit, {one.webhook_id for one in newest}),
+        names={} if incident.webhook_id else await names(visit, {item.webhook_id for item in newest}),
         strip=await strip_of(visit, HistoryFilter(incident.webhook_id, since=incident.first_at, until=until)),
         actions=actions,
         asks_again=asks_again,
@@ -72,7 +72,7 @@ async def _page(
         said=said,
         wrong=wrong,
         # The heading says it, and the link of a call needs a name.
-        reason=lambda one: "" if one.event or one.fields else sentences.reason(one),
+        reason=lambda item: "" if item.event or item.fields else sentences.reason(item),
         path="/calls",
     )
 
@@ -130,4 +130,4 @@ async def _done(visit: Visit, form: Form) -> str:
 
 async def _admitted(visit: Visit, incident: Incident) -> str:
     done = await visit.ask(readmission.admit_all, incident.webhook_id or "")
-    return " ".join(one for one in done.in_words if not one.startswith("0 calls"))
+    return " ".join(sentence for sentence in done.in_words if not sentence.startswith("0 calls"))

@@ -19,15 +19,15 @@ class Picked(Struct, frozen=True):
 
 
 async def picked(visit: Visit, webhook_id: str, *, deleted: bool = False, signed: bool = False) -> Picked:
-    found = await visit.ask(picking.choices, deleted=deleted, signed=signed)
+    offered = await visit.ask(picking.choices, deleted=deleted, signed=signed)
     chosen = await visit.ask(picking.one, webhook_id) if webhook_id else None
-    return Picked(webhook_id, chosen.typed if chosen else "", found, deleted, signed)
+    return Picked(webhook_id, chosen.typed if chosen else "", offered, deleted, signed)
 
 
 async def choices(visit: Visit) -> Response:
     """The webhooks to offer below the field while somebody types."""
     search = visit.query.get(visit.query.get("of", "search"), "").strip()[:200]
-    found = await visit.ask(
+    offered = await visit.ask(
         picking.choices, search, deleted="deleted" in visit.query, signed="signed" in visit.query
     )
-    return visit.page("choices.html", choices=found)
+    return visit.page("choices.html", choices=offered)

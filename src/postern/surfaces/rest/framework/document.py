@@ -69,23 +69,25 @@ SECURITY = {
 
 
 def description(operations: Sequence[Operation]) -> Schema:
-    answers: dict[Any, Schema] = {kind: {} for one in operations for kind in answer_types(one)}
-    found, components = schemas([Problem, *answers], REFERENCE.format(model="{name}"))
-    answers |= dict(zip([Problem, *answers], found, strict=True))
-    asked: dict[Any, Schema] = {one.body: {} for one in operations if one.body is not None}
-    models = [kind for kind in asked if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    answers: dict[Any, Schema] = {kind: {} for operation in operations for kind in answer_types(operation)}
+    roots, components = schemas([Problem, *answers], REFERENCE.format(model="{name}"))
+    answers |= dict(zip([Problem, *answers], roots, strict=True))
+    bodies: dict[Any, Schema] = {operation.body: {} for operation in operations if operation.body is not None}
+    models = [kind for kind in bodies if isinstance(kind, type) and issubclass(kind, BaseModel)]
     references, whole = models_json_schema(
         [(model, "validation") for model in models], ref_template=REFERENCE
     )
-    asked |= {model: references[model, "validation"] for model in models}
+    bodies |= {model: references[model, "validation"] for model in models}
     components = _as_makers_of_clients_read_it(components | whole["$defs"])
     for name, component in components.items():
         component["title"] = name
     request = WebhookRequest.model_json_schema(ref_template=REFERENCE)
     patch = patch_schema(request, request.pop("$defs", {}))
     paths: dict[str, Schema] = {}
-    for one in operations:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, answers, asked)
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
+            operation, answers, bodies
+        )
     return {
         "openapi": "3.1.0",
         "info": {"title": "Postern", "description": DESCRIPTION, "version": "1"},
@@ -104,9 +106,11 @@ def _as_makers_of_clients_read_it(schema: Any) -> Any:
     there, and `items: false`, which the number of items says already."""
     if isinstance(schema, dict):
         unread = [("default", None), ("items", False)]
-        kept = {name: one for name, one in schema.items() if (name, one) not in unread}
-        return {name: _as_makers_of_clients_read_it(one) for name, one in kept.items()}
-    return [_as_makers_of_clients_read_it(one) for one in schema] if isinstance(schema, list) else schema
+        kept = {name: member for name, member in schema.items() if (name, member) not in unread}
+        return {name: _as_makers_of_clients_read_it(member) for name, member in kept.items()}
+    return (
+        [_as_makers_of_clients_read_it(member) for member in schema] if isinstance(schema, list) else schema
+    )
 
 
 def answer_types(operation: Operation) -> tuple[Any, ...]:
@@ -117,7 +121,7 @@ def answer_types(operation: Operation) -> tuple[Any, ...]:
     )
 
 
-def _operation(operation: Operation, answers: dict[Any, Schema], asked: dict[Any, Schema]) -> Schema:
+def _operation(operation: Operation, answers: dict[Any, Schema], bodies: dict[Any, Schema]) -> Schema:
     in_path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"{(\w+)}", operation.path)
@@ -128,7 +132,7 @@ def _operation(operation: Operation, answers: dict[Any, Schema], asked: dict[Any
         "description": operation.description,
         "operationId": operation.id,
         "parameters": [*in_path, *_query_parameters(operation), *_headers(operation)],
-        "requestBody": _request_body(operation, asked),
+        "requestBody": _request_body(operation, bodies),
         "responses": {
             str(operation.status): _answer(operation, answers),
             **_problems(problem_codes(operation)),
@@ -153,32 +157,35 @@ def _query_parameters(operation: Operation) -> list[Schema]:
             "name": name,
             "in": "query",
             "required": name in schema.get("required", ()),
-            "schema": {key: value for key, value in one.items() if key != "description"},
-            **({"description": one["description"]} if "description" in one else {}),
+            "schema": {key: value for key, value in field.items() if key != "description"},
+            **({"description": field["description"]} if "description" in field else {}),
         }
-        for name, one in schema["properties"].items()
+        for name, field in schema["properties"].items()
     ]
 
 
 def _headers(operation: Operation) -> list[Schema]:
     return [
         {
-            "name": one.name,
+            "name": header.name,
             "in": "header",
             "required": False,
-            "description": one.description,
-            "schema": one.schema,
+            "description": header.description,
+            "schema": header.schema,
         }
-        for one in operation.headers
+        for header in operation.headers
     ]
 
 
-def _request_body(operation: Operation, asked: dict[Any, Schema]) -> Schema | None:
+def _request_body(operation: Operation, bodies: dict[Any, Schema]) -> Schema | None:
     if operation.body is None:
         return None
-    schemas = operation.body_schema or {JSON: asked[operation.body]}
+    schemas = operation.body_schema or {JSON: bodies[operation.body]}
     example = {} if operation.body_example is None else {"examples": [operation.body_example]}
-    return {"required": True, "content": {kind: {"schema": one | example} for kind, one in schemas.items()}}
+    return {
+        "required": True,
+        "content": {kind: {"schema": schema | example} for kind, schema in schemas.items()},
+    }
 
 
 def _answer(operation: Operation, answers: dict[Any, Schema]) -> Schema:
@@ -271,9 +278,9 @@ def patch_schema(whole: Schema, shapes: dict[str, Schema]) -> Schema:
     whole = followed(whole, shapes)
     if "oneOf" in whole:
         # Without its method, an authentication's settings are those of any method.
-        return {"type": "object", "anyOf": [patch_schema(one, shapes) for one in whole["oneOf"]]}
+        return {"type": "object", "anyOf": [patch_schema(choice, shapes) for choice in whole["oneOf"]]}
     if "anyOf" in whole:
-        return whole | {"anyOf": [patch_schema(one, shapes) for one in whole["anyOf"]]}
+        return whole | {"anyOf": [patch_schema(choice, shapes) for choice in whole["anyOf"]]}
     if whole.get("type") != "object" or "properties" not in whole:
         return whole
     patch = {

@@ -142,7 +142,7 @@ class Operation(Struct, frozen=True):
     @property
     def description(self) -> str:
         paragraphs = cleandoc(self.endpoint.__doc__ or "").split("\n\n")
-        return "\n\n".join(" ".join(one.split()) for one in paragraphs)
+        return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
     @property
     def headers(self) -> list[Header]:
@@ -151,11 +151,11 @@ class Operation(Struct, frozen=True):
 
     async def run(self, given: Arguments) -> Any:
         """``given`` holds the gateway, the actor, the parts of the path and the other parts of the request."""
-        asked = {}
+        arguments = {}
         for name, place in self.takes.items():
             whole_one, _, field = place.partition(".")
-            asked[name] = getattr(given[whole_one], field) if field else given[whole_one]
-        answer = await self.endpoint(**asked)
+            arguments[name] = getattr(given[whole_one], field) if field else given[whole_one]
+        answer = await self.endpoint(**arguments)
         return whole(answer) if isinstance(answer, list) else answer
 
 
@@ -198,10 +198,13 @@ class Rows:
         returned = hints.pop("return")
         query = query or hints.get("query")
         body = body or next(
-            (kind for one, kind in hints.items() if one == "body" or _is_body(one, kind)), None
+            (kind for parameter, kind in hints.items() if parameter == "body" or _is_body(parameter, kind)),
+            None,
         )
-        places = {one: _place_of(one, kind, path, query, body) for one, kind in hints.items()}
-        taken = {one: place for one, place in places.items() if place}
+        places = {
+            parameter: _place_of(parameter, kind, path, query, body) for parameter, kind in hints.items()
+        }
+        taken = {parameter: place for parameter, place in places.items() if place}
         for part, shape in (("query", query), ("body", body)):
             if part not in taken.values() and shape is not None:
                 lost = [field for field in shape.model_fields if f"{part}.{field}" not in taken.values()]
@@ -211,10 +214,10 @@ class Rows:
             answers = Page[get_args(returned)] if get_origin(returned) is list else returned
         if answers is type(None) or how.get("status") == 204:
             answers = None
-        one = Operation(
+        operation = Operation(
             self._tag, method, PREFIX + path, title, level, name, endpoint, taken, query, body, answers, **how
         )
-        self.operations.append(one)
+        self.operations.append(operation)
 
 
 Page: Any = Listing
@@ -315,11 +318,11 @@ def _check_query(request: Request, known: set[str | None]) -> None:
     refuse_wrong(errors)
 
 
-def _valid(asked: Any, validate: Callable[..., Any], given: object, **how: bool) -> Any:
+def _valid(model: Any, validate: Callable[..., Any], given: object, **how: bool) -> Any:
     try:
         return validate(given, **how)
     except ValidationError as error:
-        raise Refused("invalid_request", errors=field_errors(error, asked)) from None
+        raise Refused("invalid_request", errors=field_errors(error, model)) from None
 
 
 def _response(operation: Operation, answer: Any) -> Response:

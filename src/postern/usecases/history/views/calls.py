@@ -165,8 +165,8 @@ def invocation_of(
         body_truncated=invocation.body_is_cut,
         payload=payload,
         trace=[Step(*step) for step in invocation.steps],
-        deliveries=[delivery_of(one, waits.get(one.key)) for one in story.deliveries],
-        local_runs=[run_of(one) for one in local_runs],
+        deliveries=[delivery_of(delivery, waits.get(delivery.key)) for delivery in story.deliveries],
+        local_runs=[run_of(run) for run in local_runs],
         judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),
         bookmark=story.bookmark,
         notes=marks.notes,
@@ -175,23 +175,23 @@ def invocation_of(
     )
 
 
-def delivery_of(one: recorded.Delivery, waits_for: str | None = None) -> Delivery:
-    response = one.response
+def delivery_of(delivery: recorded.Delivery, waits_for: str | None = None) -> Delivery:
+    response = delivery.response
     return shown(
         Delivery,
-        one,
-        released_at=None if one.state == "dropped" else Time.maybe(one.released_at),
-        next_attempt_at=Time(one.next_at)
-        if one.state == "queued" and (one.attempts or not one.waits_for_turn)
+        delivery,
+        released_at=None if delivery.state == "dropped" else Time.maybe(delivery.released_at),
+        next_attempt_at=Time(delivery.next_at)
+        if delivery.state == "queued" and (delivery.attempts or not delivery.waits_for_turn)
         else None,
         waits_for=waits_for or None,
-        superseded_by=one.superseded_by and invocation_of_key(one.superseded_by),
-        log=msgspec.convert(one.log, list[Attempt], dec_hook=lambda _, seconds: Time(seconds)),
-        nobody_listens=one.state == "started" and one.runs == 0,
-        run_state=run_state_of(one),
-        error=one.error or None,
-        answer=None if one.deadline is None else one.answer_code or "waiting",
-        late=one.responded_at is not None and one.answer_code != "accepted",
+        superseded_by=delivery.superseded_by and invocation_of_key(delivery.superseded_by),
+        log=msgspec.convert(delivery.log, list[Attempt], dec_hook=lambda _, seconds: Time(seconds)),
+        nobody_listens=delivery.state == "started" and delivery.runs == 0,
+        run_state=run_state_of(delivery),
+        error=delivery.error or None,
+        answer=None if delivery.deadline is None else delivery.answer_code or "waiting",
+        late=delivery.responded_at is not None and delivery.answer_code != "accepted",
         response=None
         if response is None
         else Response(
@@ -202,9 +202,9 @@ def delivery_of(one: recorded.Delivery, waits_for: str | None = None) -> Deliver
     )
 
 
-def run_of(one: ListenerCall) -> LocalRun:
-    ms = None if one.duration_us is None else one.duration_us / 1000
-    return shown(LocalRun, one, by=one.owner, ms=ms)
+def run_of(run: ListenerCall) -> LocalRun:
+    ms = None if run.duration_us is None else run.duration_us / 1000
+    return shown(LocalRun, run, by=run.owner, ms=ms)
 
 
 class BodyComparison(View):
@@ -229,9 +229,9 @@ class Comparison(View):
     body: BodyComparison
 
 
-def body_comparison(compared: Any, found: Differences | None = None) -> BodyComparison:
-    found = found or Differences()
-    return BodyComparison(compared=compared, count=found.count, items=found.items)
+def body_comparison(compared: Any, differences: Differences | None = None) -> BodyComparison:
+    differences = differences or Differences()
+    return BodyComparison(compared=compared, count=differences.count, items=differences.items)
 
 
 class Outcomes(View):

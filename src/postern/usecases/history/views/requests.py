@@ -70,13 +70,13 @@ def request_of(
     )
 
 
-def as_file(found: Fixture) -> str:
-    return json.dumps(as_plain(found), ensure_ascii=False, indent=2) + "\n"
+def as_file(fixture: Fixture) -> str:
+    return json.dumps(as_plain(fixture), ensure_ascii=False, indent=2) + "\n"
 
 
-def file_name(found: Fixture, invocation_id: str) -> str:
+def file_name(fixture: Fixture, invocation_id: str) -> str:
     """A name made of its event, without an ending. It has letters, digits and dashes only, whatever was sent."""
-    words = re.sub(r"[^a-z0-9]+", "-", (found.name or found.webhook).lower()).strip("-")[:60].strip("-")
+    words = re.sub(r"[^a-z0-9]+", "-", (fixture.name or fixture.webhook).lower()).strip("-")[:60].strip("-")
     return f"{words or 'event'}-{invocation_id[-8:]}"
 
 

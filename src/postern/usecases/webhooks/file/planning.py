@@ -124,21 +124,21 @@ def entries_of(document: Any) -> list[Document]:
 
 async def free_names(gateway: Gateway, entries: list[Document]) -> set[str]:
     """The ids and short codes of entries that no webhook of this gateway has, also none in the bin."""
-    asked = [(_own_id(entry), _own_code(entry)) for entry in entries]
+    pairs = [(_own_id(entry), _own_code(entry)) for entry in entries]
     taken = {""}
-    for start in range(0, len(asked), 500):
-        taken |= await gateway.store.webhooks.taken(*map(list, zip(*asked[start : start + 500], strict=True)))
-    return {one for names in asked for one in names} - taken
+    for start in range(0, len(pairs), 500):
+        taken |= await gateway.store.webhooks.taken(*map(list, zip(*pairs[start : start + 500], strict=True)))
+    return {name for names in pairs for name in names} - taken
 
 
 async def path_owners(gateway: Gateway, entries: list[Document]) -> dict[str, tuple[str, str]]:
     """Id and name of the webhooks that have a path of these entries, also of those in the bin."""
-    asked, owners = (
+    paths, owners = (
         [path for entry in entries if (path := _key("path", entry)[1])],
         dict[str, tuple[str, str]](),
     )
-    for start in range(0, len(asked), 500):
-        owners |= await gateway.store.webhooks.owners(asked[start : start + 500])
+    for start in range(0, len(paths), 500):
+        owners |= await gateway.store.webhooks.owners(paths[start : start + 500])
     return owners
 
 
@@ -178,8 +178,8 @@ class _Known:
     def meant(self, entry: Document) -> StoredWebhook | None:
         """The webhook of this id, else the one of this name: a file from another installation has other ids. A name does not
         mean a webhook that another entry names by its id."""
-        if found := self._by_id.get(_key("id", entry)[1]):
-            return found
+        if same_id := self._by_id.get(_key("id", entry)[1]):
+            return same_id
         same = self._by_name.get(_key("name", entry)[1], [])
         if _own_id(entry):
             same = [webhook for webhook in same if webhook.id not in self._named]
@@ -199,7 +199,7 @@ def _one(
     try:
         request = request_for(gateway, before, settings, references.removed)
     except Refused as refused:
-        told = {one.field: one for one in [*refused.errors, *references.errors]}
+        told = {error.field: error for error in [*refused.errors, *references.errors]}
         raise Refused("invalid_request", errors=list(told.values())) from None
     refuse_wrong(references.errors)
     if before is None:
@@ -215,9 +215,9 @@ def _one(
     changes = {name: value for name, value in changes.items() if not _is_stored(stored.get(name), value)}
     was = {_secret(name): "set" for name in changes if name in stored}
     now = {_secret(name): "another" if name in stored else "set" for name, value in changes.items() if value}
-    found = differences((_BARE if before is None else _shown(before)) | was, _shown(after) | now)
-    action: PlannedAction = "create" if before is None else "change" if found else "keep"
-    return Change(action, after, changes, found, before)
+    changed = differences((_BARE if before is None else _shown(before)) | was, _shown(after) | now)
+    action: PlannedAction = "create" if before is None else "change" if changed else "keep"
+    return Change(action, after, changes, changed, before)
 
 
 def _is_stored(kept: StoredSecret | None, value: bytes | None) -> bool:
@@ -233,7 +233,7 @@ def _shown(webhook: StoredWebhook) -> Document:
 
     def without_nothing(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: without_nothing(one) for name, one in value.items() if one is not None}
+            return {name: without_nothing(member) for name, member in value.items() if member is not None}
         return value
 
     shown: Document = without_nothing({**as_document(webhook.settings), "enabled": webhook.enabled})

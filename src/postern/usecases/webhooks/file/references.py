@@ -41,10 +41,10 @@ class References:
                     elif self._entry["authentication"][name] is None:
                         self.removed.add(name)
         for place, prefix in (("schedule", SECRET_PREFIX), ("target", TARGET_PREFIX)):
-            if isinstance(one := settings.get(place), dict) and isinstance(
-                headers := one.get("headers"), dict
+            if isinstance(part := settings.get(place), dict) and isinstance(
+                headers := part.get("headers"), dict
             ):
-                settings[place] = one | {"headers": self._headers(place, prefix, headers)}
+                settings[place] = part | {"headers": self._headers(place, prefix, headers)}
         if isinstance(target := settings.get("target"), dict) and "signingSecret" in target:
             key = self._followed("target.signingSecret", target["signingSecret"], TARGET_KEY, True)
             settings["target"] = {**target, "signingSecret": key}

@@ -45,14 +45,14 @@ def read(text: str) -> dict[str, str]:
     """Reads the typed text: each token sets its part, and the other words are the value to look for."""
     parts: dict[str, str] = {}
     left = []
-    for found in _WORD.finditer(text):
-        name, value = (found[1] or "").lower(), found[2] if found[2] is not None else found[3]
+    for match in _WORD.finditer(text):
+        name, value = (match[1] or "").lower(), match[2] if match[2] is not None else match[3]
         if name in TOKENS and value:
             if TOKENS[name] in parts:
                 raise invalid(name, "is there twice; a call has to meet all parts, so write it once")
             parts[TOKENS[name]] = value.lower() if name in _OF_A_LIST else value
         else:
-            left.append(found[0] if found[2] is None else value)
+            left.append(match[0] if match[2] is None else value)
     if left:
         parts["value"] = " ".join(left)
     return parts

@@ -53,20 +53,20 @@ async def delete_note(visit: Visit) -> Response:
 async def compare(visit: Visit) -> Response:
     item = await visit.ask(history.show, visit.at("invocation"))
     to = visit.query.get("to", "").strip()
-    found, trouble = None, ""
+    comparison, trouble = None, ""
     try:
-        found = await visit.ask(comparing.compared, item.id, to or None)
+        comparison = await visit.ask(comparing.compared, item.id, to or None)
     except Refused as refused:
         if refused.code not in ("not_found", "invalid_request"):
             raise
         detail = refused.detail or refused.problem.help
         trouble = detail[:1].upper() + detail[1:].rstrip(".") + "."
     first = whole_number(visit.query.get("from", "")) or 0
-    parts, further = _on_one_page(found, first) if found else ([], None)
+    parts, further = _on_one_page(comparison, first) if comparison else ([], None)
     return visit.page(
         "call/compare.html",
         item=item,
-        found=found,
+        found=comparison,
         to=to,
         trouble=trouble,
         parts=parts,
@@ -83,20 +83,20 @@ class DifferencePart(Struct, frozen=True):
     rows: list[Difference]
 
 
-def _on_one_page(found: Comparison, first: int) -> tuple[list[DifferencePart], int | None]:
+def _on_one_page(comparison: Comparison, first: int) -> tuple[list[DifferencePart], int | None]:
     """The differences after so many, and after how many the next page begins."""
     parts: list[DifferencePart] = []
     passed, end = 0, first + DIFFERENCES
-    for title, what, one in (
-        ("Request", "Part", found.request),
-        ("Query", "Name", found.query),
-        ("Mapped values", "Field", found.values),
-        ("Headers", "Header", found.headers),
-        ("Body", "Path" if found.body.compared == "json" else "Line", found.body),
+    for title, what, differences in (
+        ("Request", "Part", comparison.request),
+        ("Query", "Name", comparison.query),
+        ("Mapped values", "Field", comparison.values),
+        ("Headers", "Header", comparison.headers),
+        ("Body", "Path" if comparison.body.compared == "json" else "Line", comparison.body),
     ):
-        if rows := one.items[max(0, first - passed) : max(0, end - passed)]:
-            parts.append(DifferencePart(title, what, one.count, rows))
-        passed += len(one.items)
+        if rows := differences.items[max(0, first - passed) : max(0, end - passed)]:
+            parts.append(DifferencePart(title, what, differences.count, rows))
+        passed += len(differences.items)
     return parts, end if end < passed else None
 
 

@@ -39,10 +39,10 @@ async def runs(visit: Visit) -> Response:
     """The runs of one of the call's deliveries, with their steps. Asked for by itself: a page must not wait for the engine."""
     key = delivery_key(visit.at("invocation"), whole_number(visit.query.get("emission", "")) or 1)
     try:
-        found, trouble = await visit.ask(engine.runs, delivery_key=key), ""
+        listed, trouble = await visit.ask(engine.runs, delivery_key=key), ""
     except Refused as refused:
-        found, trouble = [], problem_of(refused).detail
-    return visit.page("call/runs.html", runs=found, trouble=trouble)
+        listed, trouble = [], problem_of(refused).detail
+    return visit.page("call/runs.html", runs=listed, trouble=trouble)
 
 
 async def begin_workflow(visit: Visit) -> Response:
@@ -132,10 +132,10 @@ async def admit(visit: Visit) -> Response:
 
 
 async def _admitted(visit: Visit) -> Response:
-    found = await visit.ask(readmission.admit, [visit.at("invocation")])
-    one = found.items[0]
-    if not one.admitted:
-        raise Refused("conflict", f"It was not admitted: {one.reason}.")
+    done = await visit.ask(readmission.admit, [visit.at("invocation")])
+    result = done.items[0]
+    if not result.admitted:
+        raise Refused("conflict", f"It was not admitted: {result.reason}.")
     item = await visit.ask(history.show, visit.at("invocation"))
     return await told(visit, "admitted-held" if item.status == "held" else "admitted")
 

@@ -44,12 +44,12 @@ SANDBOXED = {
 
 async def body(visit: Visit) -> Response:
     """Every byte that is kept, whatever it says it is."""
-    found = await visit.ask(history.request, visit.at("invocation"))
-    if found.body_base64 is None:
+    recorded = await visit.ask(history.request, visit.at("invocation"))
+    if recorded.body_base64 is None:
         raise Refused("not_found", "The body of this call is no longer kept.")
-    content = b64decode(found.body_base64)
-    ending = ENDINGS.get(kind_of(found.headers, content), "bin")
-    return _saved(content, "application/octet-stream", f"body-{found.invocation_id[-8:]}.{ending}")
+    content = b64decode(recorded.body_base64)
+    ending = ENDINGS.get(kind_of(recorded.headers, content), "bin")
+    return _saved(content, "application/octet-stream", f"body-{recorded.invocation_id[-8:]}.{ending}")
 
 
 async def whole(visit: Visit) -> Response:
@@ -63,14 +63,14 @@ async def whole(visit: Visit) -> Response:
 async def fixture(visit: Visit) -> Response:
     """The file that `postern history save` writes."""
     invocation_id = visit.at("invocation")
-    found = await visit.ask(fixtures.fixture, invocation_id)
-    name = f"{file_name(found, invocation_id)}.json"
-    return _saved(as_file(found).encode(), "application/json", name)
+    recorded = await visit.ask(fixtures.fixture, invocation_id)
+    name = f"{file_name(recorded, invocation_id)}.json"
+    return _saved(as_file(recorded).encode(), "application/json", name)
 
 
 async def code(visit: Visit) -> Response:
     """Copied by a button; shown where there is no JavaScript."""
-    language = next((one for one in LANGUAGES if one == visit.at("language")), None)
+    language = next((name for name in LANGUAGES if name == visit.at("language")), None)
     if language is None:
         raise Refused("not_found", f"Choose one of: {', '.join(LANGUAGES)}.")
     text = await visit.ask(history.as_code, visit.at("invocation"), language)
@@ -83,11 +83,11 @@ def _saved(content: bytes, kind: str, name: str) -> Response:
     return Response(content, headers=headers, media_type=kind)
 
 
-async def lines_of_list(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator[str]:
+async def lines_of_list(visit: Visit, criteria: HistoryFilter, form: str) -> AsyncIterator[str]:
     left, cursor = MOST_CALLS, None
     while left > 0:
         async with visit.gateway.runtime.exporting:
-            page = await visit.ask(history.listing, wanted, min(CALLS_AT_ONCE, left), cursor)
+            page = await visit.ask(history.listing, criteria, min(CALLS_AT_ONCE, left), cursor)
             text = "".join(_line(item, form) for item in page.items)
         yield text
         left, cursor = left - len(page.items), page.next_cursor
@@ -98,8 +98,8 @@ async def lines_of_list(visit: Visit, wanted: HistoryFilter, form: str) -> Async
 def list_as_file(form: str, first: str, rest: AsyncIterator[str]) -> Response:
     async def text() -> AsyncIterator[str]:
         yield (_csv(COLUMNS) if form == "csv" else "") + first
-        async for one in rest:
-            yield one
+        async for lines in rest:
+            yield lines
 
     headers = {
         "content-disposition": f'attachment; filename="calls.{form}"',

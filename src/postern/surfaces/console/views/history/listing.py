@@ -102,8 +102,8 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
     failures = Failures(items=[], or_more=False)
     if chosen["status"] == "failed" and not (after or chosen["error"] or is_live):
         failures = await visit.ask(history.failures, wanted_calls)
-    shown_webhooks = {one.webhook_id for one in page.items}.union(
-        *(one.webhook_ids for one in failures.items)
+    shown_webhooks = {item.webhook_id for item in page.items}.union(
+        *(group.webhook_ids for group in failures.items)
     )
     known = await names(visit, {chosen["webhook"], *shown_webhooks} - {""})
     if is_text:
@@ -114,7 +114,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         rows=rows_of(page.items, folded=not is_live),
         after=page.next_cursor,
         at=after or "",
-        trail=[one for one in visit.query.get("trail", "").split(".") if one][-LONGEST_TRAIL:],
+        trail=[step for step in visit.query.get("trail", "").split(".") if step][-LONGEST_TRAIL:],
         searching=is_slow,
         searched=await _searched(visit, wanted_calls, page.next_cursor)
         if is_slow and page.next_cursor
@@ -178,7 +178,7 @@ async def _tabs(visit: Visit, chosen: dict[str, str]) -> list[Tab]:
         query = asked.query_of(chosen | {"status": status})
         tabs.append(Tab(title, query, query == here))
     own = await visit.ask(saved_views.listing)
-    return [*tabs, *(Tab(one.name, one.query, one.query == here, one.id) for one in own)]
+    return [*tabs, *(Tab(view.name, view.query, view.query == here, view.id) for view in own)]
 
 
 class Searched(Struct, frozen=True):
@@ -188,10 +188,10 @@ class Searched(Struct, frozen=True):
     percent: int
 
 
-async def _searched(visit: Visit, asked: HistoryFilter, cursor: str) -> Searched:
+async def _searched(visit: Visit, criteria: HistoryFilter, cursor: str) -> Searched:
     oldest = await visit.ask(history.oldest)
-    end = max(asked.since or 0.0, float(oldest or 0.0))
-    begin = min(asked.until or visit.gateway.clock(), visit.gateway.clock())
+    end = max(criteria.since or 0.0, float(oldest or 0.0))
+    begin = min(criteria.until or visit.gateway.clock(), visit.gateway.clock())
     here = time_of(cursor)
     part = (begin - here) / (begin - end) if begin > end else 1.0
     return Searched(Time(here), max(0, min(99, int(100 * part))))
@@ -201,16 +201,16 @@ async def count(visit: Visit) -> Response:
     """Counts the calls that the filter finds. The list asks for this part once it is shown."""
     wanted_calls = wanted(visit, asked.chosen_in(visit.query))
     counting = visit.ask(history.count, wanted_calls)
-    found = await (while_connected(visit.request, counting) if looks_into_calls(wanted_calls) else counting)
+    counted = await (while_connected(visit.request, counting) if looks_into_calls(wanted_calls) else counting)
     month, is_rejected = 0, wanted_calls.status == "rejected"
-    if found.or_more and wanted_calls in (
+    if counted.or_more and wanted_calls in (
         HistoryFilter(wanted_calls.webhook_id),
         HistoryFilter(wanted_calls.webhook_id, "rejected"),
     ):
         # Volume has counted what a list does not count to its end.
         total = (await visit.ask(volumes.chart, wanted_calls.webhook_id, "month")).total
         month = total.outcomes.rejected if is_rejected else total.calls
-    return visit.page("calls/count.html", found=found, month=month, is_short="short" in visit.query)
+    return visit.page("calls/count.html", found=counted, month=month, is_short="short" in visit.query)
 
 
 async def save_view(visit: Visit) -> Response:
@@ -256,16 +256,16 @@ async def do_with_marked(visit: Visit) -> Response:
             made = await visit.ask(replays.plan, filter_of(value=",".join(calls)))
             return visit.to(f"/replays/{made.id}")
         case "admit":
-            found = await visit.ask(readmission.admit, calls)
+            result = await visit.ask(readmission.admit, calls)
             refused = Counter(
-                one.reason or "it was started already" for one in found.items if not one.admitted
+                item.reason or "it was started already" for item in result.items if not item.admitted
             )
         case _:
             raise invalid("do", "choose replay, admit or export")
     back = fields.get("back", "")
     return visit.page(
         "calls/done.html",
-        done=found.admitted,
+        done=result.admitted,
         of=len(calls),
         refused=refused.most_common(),
         back=back if back.startswith(("/calls", "/webhooks/")) else "/calls",
@@ -273,6 +273,6 @@ async def do_with_marked(visit: Visit) -> Response:
 
 
 async def _lines_of(visit: Visit, calls: list[str]) -> AsyncIterator[str]:
-    for one in calls:
-        async for line in files.lines_of_list(visit, filter_of(value=one), "csv"):
+    for call in calls:
+        async for line in files.lines_of_list(visit, filter_of(value=call), "csv"):
             yield line

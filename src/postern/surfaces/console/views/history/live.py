@@ -42,29 +42,29 @@ _ID = re.compile(r"inv_[0-9a-f]{32}")
 
 async def stream(visit: Visit) -> Response:
     """Server-sent events. Each carries a row as markup, ready to be put in place."""
-    wanted = await _wanted(visit)
+    criteria = await _wanted(visit)
     seen = visit.request.headers.get("last-event-id", "")
     after = seen if _ID.fullmatch(seen) else None
 
     async def still() -> Actor:
         # A page that says it listens to a webhook that is gone would wait for ever.
-        if wanted.webhook_id is not None:
-            served(visit.gateway, wanted.webhook_id)
+        if criteria.webhook_id is not None:
+            served(visit.gateway, criteria.webhook_id)
         return await actor_of(visit.gateway, visit.request)
 
     await still()
     # Joined before the newest are read: what comes in between is then sent twice, and never missed.
-    following = await visit.ask(watch, still, wanted.webhook_id)
+    following = await visit.ask(watch, still, criteria.webhook_id)
     newest = whole_number(visit.query.get("newest", ""))
     count = FIRST_ROWS if newest is None else min(newest, FIRST_ROWS)
-    return Feed(following, LivePage(visit, wanted, MOST_ROWS if after else count).lines(following, after))
+    return Feed(following, LivePage(visit, criteria, MOST_ROWS if after else count).lines(following, after))
 
 
 async def count(visit: Visit) -> Response:
     """Counts the calls since a time, for a tab in the background."""
-    wanted = await _wanted(visit, visit.query.get("since") or str(visit.gateway.clock()))
-    found = await visit.ask(history.count, wanted)
-    return JSONResponse(as_plain(found), headers={"cache-control": "no-store"})
+    criteria = await _wanted(visit, visit.query.get("since") or str(visit.gateway.clock()))
+    counted = await visit.ask(history.count, criteria)
+    return JSONResponse(as_plain(counted), headers={"cache-control": "no-store"})
 
 
 async def _wanted(visit: Visit, since: str = "") -> HistoryFilter:
@@ -127,8 +127,8 @@ class LivePage:
         """Lists the calls that came while the connection was broken, as far as the page has room."""
         since = max(0.0, time_of(after) - OVERLAP)
         lines = await self._listed(since)
-        found = await self.visit.ask(history.count, replace(self.wanted, since=since))
-        left_out = found.calls - len(lines)
+        counted = await self.visit.ask(history.count, replace(self.wanted, since=since))
+        left_out = counted.calls - len(lines)
         return [*lines, _skipped(left_out)] if left_out > 0 else lines
 
     async def _lines_of(self, batch: Batch, now: float) -> list[str]:
@@ -187,10 +187,11 @@ class LivePage:
             by_webhook[webhook_id][outcome] = calls
         ordered = sorted(by_webhook.items(), key=lambda pair: -pair[1].total())
         rows = [
-            ((await self._named(one)).get(one, ""), one, counts) for one, counts in ordered[:MOST_COUNTED]
+            ((await self._named(owner)).get(owner, ""), owner, counts)
+            for owner, counts in ordered[:MOST_COUNTED]
         ]
         if rest := ordered[MOST_COUNTED:]:
-            rows.append((f"{len(rest)} other webhooks", "", sum((one for _, one in rest), Counter())))
+            rows.append((f"{len(rest)} other webhooks", "", sum((tally for _, tally in rest), Counter())))
         return _event(
             "counted",
             "live/counted.html",
@@ -204,9 +205,9 @@ class LivePage:
         )
 
 
-def _keep(kept: OrderedDict[str, None], one: str, most: int) -> str:
+def _keep(kept: OrderedDict[str, None], key: str, most: int) -> str:
     """The one that is kept no longer, if any is."""
-    kept[one] = None
+    kept[key] = None
     return kept.popitem(last=False)[0] if len(kept) > most else ""
 
 

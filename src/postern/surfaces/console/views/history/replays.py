@@ -32,12 +32,12 @@ async def listing(visit: Visit) -> Response:
 
 
 def _meant(shown: list[Replay]) -> set[str]:
-    return {one.filter.webhook_id for one in shown if one.filter.webhook_id}
+    return {replay.filter.webhook_id for replay in shown if replay.filter.webhook_id}
 
 
 def _chips(shown: list[Replay], named: dict[str, str]) -> dict[str, list[Chip]]:
     """The filter of each replay, as the field of the page Calls shows it."""
-    return {one.id: chips(_chosen(one), one.filter, named) for one in shown}
+    return {replay.id: chips(_chosen(replay), replay.filter, named) for replay in shown}
 
 
 async def plan(visit: Visit) -> Response:
@@ -59,7 +59,7 @@ async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = ""
     wanted_calls = HistoryFilter(replay=replay.id, status=again)
     shown = await visit.ask(history.listing, wanted_calls, SHOWN) if replay.done else None
     items = shown.items if shown else []
-    named = await names(visit, _meant([replay]).union(one.webhook_id for one in items))
+    named = await names(visit, _meant([replay]).union(item.webhook_id for item in items))
     return visit.page(
         "replays/detail.html",
         status,
@@ -76,13 +76,13 @@ async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = ""
 
 def _chosen(replay: Replay) -> dict[str, str]:
     """Its filter, as the list's address has it."""
-    asked = as_plain(replay.filter)
+    fields = as_plain(replay.filter)
     if replay.filter.until is not None and replay.filter.until > replay.created_at:
-        del asked["until"]  # nobody asked for it: the plan ends where it was made
-    asked |= {"webhook": asked.pop("webhookId"), "marked": "on" if asked.pop("bookmarked") else ""}
+        del fields["until"]  # nobody asked for it: the plan ends where it was made
+    fields |= {"webhook": fields.pop("webhookId"), "marked": "on" if fields.pop("bookmarked") else ""}
     for name in ("since", "until"):
-        asked[name] = (asked.get(name) or "").removesuffix("Z")
-    return {name: value for name, value in asked.items() if value}
+        fields[name] = (fields.get(name) or "").removesuffix("Z")
+    return {name: value for name, value in fields.items() if value}
 
 
 async def begin(visit: Visit) -> Response:

@@ -85,8 +85,8 @@ async def _sent(visit: Visit, item: Invocation) -> SentBody:
     kind = bodies.kind_of(request.headers, body)
     json_text = _json_text(kind, body, item)
     views = _views(kind, body, json_text, item)
-    asked = visit.query.get("show", "")
-    chosen = asked if asked in dict(views) else views[0][0]
+    view = visit.query.get("show", "")
+    chosen = view if view in dict(views) else views[0][0]
     sent = SentBody(
         kind, views, chosen, len(body), request.body_base64 is None, _is_utf8(body), request.query
     )

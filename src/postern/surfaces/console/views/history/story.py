@@ -95,15 +95,15 @@ RESTS = 3.0
 def _under_way(item: Invocation, now: float) -> bool:
     """The end is near and not yet there: a first start, or the answer to a caller who waits. Repeated
     tries may take days, and nobody watches it at a page's pace."""
-    begun = [one for one in item.deliveries if now - one.created_at < FOLLOWED_FOR]
-    if any(one.ended_at is None and now - one.at < FOLLOWED_FOR for one in item.local_runs):
+    begun = [delivery for delivery in item.deliveries if now - delivery.created_at < FOLLOWED_FOR]
+    if any(run.ended_at is None and now - run.at < FOLLOWED_FOR for run in item.local_runs):
         return True
     return any(
-        (one.state == "queued" and not one.attempts)
-        or one.answer == "waiting"
-        or one.run_state == "running"
-        or (one.emission > 1 and now - one.created_at < RESTS)
-        for one in begun
+        (delivery.state == "queued" and not delivery.attempts)
+        or delivery.answer == "waiting"
+        or delivery.run_state == "running"
+        or (delivery.emission > 1 and now - delivery.created_at < RESTS)
+        for delivery in begun
     )
 
 
@@ -111,10 +111,10 @@ async def _advice(visit: Visit, item: Invocation) -> PageValues:
     """Tries changes that would make a rejected signature verify, and their effect on other calls."""
     if item.status != "rejected" or not item.code.startswith(("signature_", "timestamp_")):
         return {"advice": None, "effects": []}
-    found = await visit.ask(signatures.explain, item.id)
-    patches = [change.patch for change in found.would_verify_if]
+    explanation = await visit.ask(signatures.explain, item.id)
+    patches = [change.patch for change in explanation.would_verify_if]
     tried = await visit.ask(remedies.effects, item.webhook_id, patches) if any(patches) else []
-    return {"advice": found, "effects": [_in_words(effect) for effect in tried]}
+    return {"advice": explanation, "effects": [_in_words(effect) for effect in tried]}
 
 
 def _in_words(effect: remedies.Effect | None) -> str:

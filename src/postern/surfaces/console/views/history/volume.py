@@ -52,13 +52,13 @@ class Strip(Struct, frozen=True):
         return self.width // WIDTH
 
 
-async def strip_of(visit: Visit, wanted: HistoryFilter) -> Strip:
+async def strip_of(visit: Visit, criteria: HistoryFilter) -> Strip:
     """The last day, or the last hour, week or month if the filter is about that. Other parts of the filter than the webhook
     are left out."""
     back = {"hour": 3_600, "day": 86_400, "week": 7 * 86_400}
-    ago = 86_400 if wanted.since is None else visit.gateway.clock() - wanted.since
+    ago = 86_400 if criteria.since is None else visit.gateway.clock() - criteria.since
     span = next((name for name, seconds in back.items() if ago <= seconds + 1), "month")
-    chart = await visit.ask(volumes.chart, wanted.webhook_id, span)
+    chart = await visit.ask(volumes.chart, criteria.webhook_id, span)
     most = max([point.calls for point in chart.points], default=0)
     strokes = {"accepted": "", "failed": "", "rejected": ""}
     for place, point in enumerate(chart.points):
@@ -71,7 +71,7 @@ async def strip_of(visit: Visit, wanted: HistoryFilter) -> Strip:
     width = len(chart.points) * WIDTH
     begin, end = (
         round(width * max(0.0, min(1.0, (at - chart.since) / (chart.until - chart.since))))
-        for at in (wanted.since or chart.since, wanted.until or chart.until)
+        for at in (criteria.since or chart.since, criteria.until or chart.until)
     )
     return Strip(
         volumes.RANGES[span].title,

@@ -17,13 +17,13 @@ KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Sho
 
 
 async def show(visit: Visit) -> Response:
-    asked = await visit.ask(picking.meant, visit.query.get("webhook", ""))
-    picked = await picker.picked(visit, asked)
-    chosen = asked or next((one.id for one in picked.choices), "")
+    requested = await visit.ask(picking.meant, visit.query.get("webhook", ""))
+    picked = await picker.picked(visit, requested)
+    chosen = requested or next((choice.id for choice in picked.choices), "")
     known = await or_none(visit.ask(engine.workflows))
     workflows = known and known.items
     runs = await or_none(visit.ask(engine.runs, 20))
-    shown = {chosen, *(one for workflow in workflows or () for one in workflow.webhook_ids)}
+    shown = {chosen, *(webhook_id for workflow in workflows or () for webhook_id in workflow.webhook_ids)}
     names = await visit.ask(picking.names, sorted(shown))
     return visit.page(
         "workflows.html",
@@ -32,7 +32,7 @@ async def show(visit: Visit) -> Response:
         problems=known.problems if known else [],
         runs=runs,
         names=names,
-        picked=await picker.picked(visit, chosen) if chosen != asked else picked,
+        picked=await picker.picked(visit, chosen) if chosen != requested else picked,
         chosen=chosen,
         sample=await visit.ask(samples.sample, chosen) if chosen in names else None,
         kinds=KINDS,

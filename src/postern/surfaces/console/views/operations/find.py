@@ -45,28 +45,26 @@ class FoundItem(Struct, frozen=True):
 
 
 async def show(visit: Visit) -> Response:
-    wanted = visit.query.get("find", "").strip()[:200]
-    return visit.page("find.html", found=await _found(visit, wanted), wanted=wanted)
+    text = visit.query.get("find", "").strip()[:200]
+    return visit.page("find.html", found=await _found(visit, text), wanted=text)
 
 
-async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
-    pages = [
-        FoundItem(title, path, "Page") for title, path in _pages(visit) if wanted.lower() in title.lower()
-    ]
+async def _found(visit: Visit, text: str) -> list[FoundItem]:
+    pages = [FoundItem(title, path, "Page") for title, path in _pages(visit) if text.lower() in title.lower()]
     saved = [
         FoundItem(view.name, f"/calls?{view.query}", "View")
         for view in await visit.ask(saved_views.listing)
-        if wanted.lower() in view.name.lower()
+        if text.lower() in view.name.lower()
     ]
-    if not wanted:
+    if not text:
         return [*saved, *pages]
-    calls = await visit.ask(history.listing, filter_of(value=wanted), EACH)
+    calls = await visit.ask(history.listing, filter_of(value=text), EACH)
     is_whole = bool(calls.items)
-    value = wanted
-    if not is_whole and len(wanted) >= SHORTEST_BEGINNING:
-        value = f"{wanted.rstrip('*')}*"
+    value = text
+    if not is_whole and len(text) >= SHORTEST_BEGINNING:
+        value = f"{text.rstrip('*')}*"
         calls = await visit.ask(history.listing, filter_of(value=value), EACH)
-    named = await visit.ask(picking.choices, wanted)
+    named = await visit.ask(picking.choices, text)
     names = await names_of(visit, {item.webhook_id for item in calls.items})
     kind = "Call" if is_whole else f"Begins with {value.rstrip('*')}"
     found_calls = [
@@ -75,12 +73,14 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
     if calls.next_cursor:
         every = f"/calls?value={quote(value)}"
         found_calls.append(FoundItem(f"Every call with “{value}”", every, "Calls" if is_whole else kind))
-    found_webhooks = [FoundItem(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named[:EACH]]
+    found_webhooks = [
+        FoundItem(webhook.name, f"/webhooks/{webhook.id}", "Webhook", webhook.id) for webhook in named[:EACH]
+    ]
     if len(named) > EACH:
-        more = FoundItem(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
+        more = FoundItem(f"Every webhook with “{text}”", f"/webhooks?search={quote(text)}", "Webhooks")
         found_webhooks.append(more)
     in_text = FoundItem(
-        f"Search the text of every call for “{wanted}”", f"/calls?search={quote(wanted)}", "Search"
+        f"Search the text of every call for “{text}”", f"/calls?search={quote(text)}", "Search"
     )
     no_value = not is_whole and bool(found_calls or not (saved or named or pages))
     if no_value:
@@ -88,23 +88,23 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
         # under their values yet, and large bodies never are.
         behind = await visit.ask(findable.behind)
         aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
-        title = f"No call has the value “{wanted}”: search the text of every call"
+        title = f"No call has the value “{text}”: search the text of every call"
         found_calls.insert(0, FoundItem(title, in_text.href, in_text.kind, aside))
     # A pasted whole id or value means its call, a typed word its webhook.
-    found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
-    found += pages[:EACH]
+    results = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
+    results += pages[:EACH]
     if visit.actor.may("admin"):
         listed = await visit.ask(settings.in_force)
-        found += [
-            FoundItem(one.variable, "/settings/environment", "Setting", one.help)
-            for one in listed
-            if wanted.lower() in f"{one.variable} {one.help}".lower()
+        results += [
+            FoundItem(setting.variable, "/settings/environment", "Setting", setting.help)
+            for setting in listed
+            if text.lower() in f"{setting.variable} {setting.help}".lower()
         ][:EACH]
-    found += [
-        FoundItem(title, address, "Documentation", beside)
-        for title, address, beside in documentation.find(wanted, EACH)
+    results += [
+        FoundItem(title, address, "Documentation", page_title)
+        for title, address, page_title in documentation.find(text, EACH)
     ]
-    return found if no_value else [*found, in_text]
+    return results if no_value else [*results, in_text]
 
 
 def _call(item: InvocationSummary, names: dict[str, str]) -> str:

@@ -138,7 +138,7 @@ async def channels(visit: Visit, status: int = 200, **context: Any) -> Response:
     known: dict[str, Any] = {
         "channels": listed.items,
         "kinds": [*CHANNEL_KINDS.items()],
-        "folders": [("", "All"), *((one.name, one.name) for one in folders if one.name)],
+        "folders": [("", "All"), *((folder.name, folder.name) for folder in folders if folder.name)],
     }
     typed = context.get("values", {}).get("webhook", "")
     known |= {"tried": (), "picked": await picker.picked(visit, typed)}
@@ -174,15 +174,15 @@ async def retained(visit: Visit) -> Response:
     """Shows how long calls are kept, which settings decide it, and the last run of retention."""
     own = await visit.ask(listing.with_own_retention)
     listed = await visit.ask(settings.in_force) if visit.actor.may("admin") else []
-    set_here = [one for one in listed if one.variable in RETENTION]
+    set_here = [setting for setting in listed if setting.variable in RETENTION]
     return _page(visit, "retention", kept=await visit.ask(retention.last), own=own, set_here=set_here)
 
 
 async def engine(visit: Visit) -> Response:
     listed = await visit.ask(settings.in_force)
-    chosen = next((one.value for one in listed if one.variable == "POSTERN_ENGINE"), "none")
+    chosen = next((setting.value for setting in listed if setting.variable == "POSTERN_ENGINE"), "none")
     engines = {
-        name: (words.ENGINES[name], [one for one in listed if one.variable.startswith(prefix)])
+        name: (words.ENGINES[name], [setting for setting in listed if setting.variable.startswith(prefix)])
         for name, prefix in ENGINE_SETTINGS.items()
     }
     running = await visit.ask(engine_state)
@@ -199,7 +199,7 @@ async def log(visit: Visit) -> Response:
     if not is_id:  # a webhook's name was typed
         subject = await visit.ask(picking.meant, subject, field="subject")
     page = await visit.ask(audit.listing, 50, visit.query.get("after"), subject or None)
-    shown = [one.subject for one in page.items]
+    shown = [entry.subject for entry in page.items]
     return _page(
         visit,
         "audit",
@@ -208,7 +208,7 @@ async def log(visit: Visit) -> Response:
         subject=subject,
         picked=await picker.picked(visit, subject, deleted=True),
         names=await visit.ask(picking.names, shown, deleted=True),
-        has_id=lambda one: _ID.fullmatch(one) is not None,
+        has_id=lambda text: _ID.fullmatch(text) is not None,
         living=await visit.ask(picking.names, shown),
     )
 

@@ -28,14 +28,14 @@ async def check(visit: Visit) -> Response:
     try:
         if form.get("with") == "webhook":
             form["webhook"] = await visit.ask(picking.meant, form.text("webhook"))
-        found = await visit.ask(signatures.test, validated(SignatureTest, _request(form)))
+        result = await visit.ask(signatures.test, validated(SignatureTest, _request(form)))
     except Refused as refused:
         return await _page(visit, form, None, refused.problem.status, problem=problem_of(refused))
-    return await _page(visit, form, found)
+    return await _page(visit, form, result)
 
 
 async def _page(
-    visit: Visit, form: Form, found: SignatureResult | None, status: int = 200, **context: Any
+    visit: Visit, form: Form, result: SignatureResult | None, status: int = 200, **context: Any
 ) -> Response:
     picked = await picker.picked(visit, form.text("webhook"), signed=True)
     recent = await visit.ask(history.listing, filter_of(webhook_id=picked.id), 30)
@@ -44,7 +44,7 @@ async def _page(
         "tester.html",
         status,
         form=form,
-        found=found,
+        found=result,
         picked=picked,
         names=await visit.ask(picking.names, shown, deleted=True),
         recent=[item for item in recent.items if item.body_size],

@@ -30,8 +30,8 @@ def made_here(patch: Document, saved: ShownAuthentication | None = None) -> dict
     scheme = patch.get("scheme") or (saved.scheme if isinstance(saved, WithSignature) else None)
     shown = {}
     for name, field in SECRETS.get(method, {}).items():
-        if patch.get(name) == GENERATE and (one := generated(method, provider, scheme)):
-            patch[name] = shown[field] = one
+        if patch.get(name) == GENERATE and (secret := generated(method, provider, scheme)):
+            patch[name] = shown[field] = secret
     return shown
 
 

@@ -42,7 +42,7 @@ async def restore(visit: Visit) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
-    if asked := await question(visit, "delete-for-good"):
-        return asked
+    if response := await question(visit, "delete-for-good"):
+        return response
     await visit.ask(bin.delete_for_good, visit.at("webhook"))
     return visit.to("/bin", "gone-for-good")

@@ -72,9 +72,11 @@ async def _form(
 
 async def _free(visit: Visit, name: str) -> str:
     """The name, with a number where another webhook has it."""
-    taken = {one.name.casefold() for one in await visit.ask(picking.choices, name)}
+    taken = {choice.name.casefold() for choice in await visit.ask(picking.choices, name)}
     numbered = (name if number == 1 else f"{name} {number}" for number in range(1, 100))
-    return next((one for one in numbered if one.casefold() not in taken), name) if name else ""
+    return (
+        next((candidate for candidate in numbered if candidate.casefold() not in taken), name) if name else ""
+    )
 
 
 def _custom_scheme(visit: Visit, values: dict[str, str]) -> PageValues:
@@ -125,9 +127,9 @@ async def create(visit: Visit) -> Response:
     answer = _answer(visit)
     sent = await visit.form()
     try:
-        wanted = _request(answer, sent)
-        made = made_here(wanted["authentication"])
-        webhook = await visit.ask(webhooks.create, validated(WebhookRequest, wanted))
+        request = _request(answer, sent)
+        made = made_here(request["authentication"])
+        webhook = await visit.ask(webhooks.create, validated(WebhookRequest, request))
     except Refused as refused:
         if not refused.errors:
             raise

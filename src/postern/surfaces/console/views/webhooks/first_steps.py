@@ -41,8 +41,8 @@ async def steps(visit: Visit, webhook: Webhook) -> PageValues:
     return {"steps": listed, "accepted": accepted}
 
 
-async def _first(visit: Visit, wanted: HistoryFilter) -> InvocationSummary | None:
-    page = await visit.ask(history.listing, wanted, 1)
+async def _first(visit: Visit, criteria: HistoryFilter) -> InvocationSummary | None:
+    page = await visit.ask(history.listing, criteria, 1)
     return page.items[0] if page.items else None
 
 
@@ -79,7 +79,11 @@ async def hears(visit: Visit, webhook_id: str) -> list[str] | None:
     known = await or_none(visit.ask(engine.workflows))
     if known is None:
         return None
-    return [one.name for one in known.items if not one.webhook_ids or webhook_id in one.webhook_ids]
+    return [
+        workflow.name
+        for workflow in known.items
+        if not workflow.webhook_ids or webhook_id in workflow.webhook_ids
+    ]
 
 
 async def starts(visit: Visit) -> Response:

@@ -65,15 +65,15 @@ class Address:
         self.chosen = {name: value for name in KEPT if (value := fields.get(name, "").strip())}
 
     def __call__(self, **changed: Any) -> str:
-        wanted = {**self.chosen, **{name: str(value) for name, value in changed.items()}}
-        return "/webhooks" + self._query(wanted)
+        fields = {**self.chosen, **{name: str(value) for name, value in changed.items()}}
+        return "/webhooks" + self._query(fields)
 
     def rows(self, folder: str | None) -> str:
         return "/webhooks/rows" + self._query(self.chosen | {"folder": folder or NO_FOLDER, "group": ""})
 
     @staticmethod
-    def _query(wanted: dict[str, str]) -> str:
-        kept = {name: value for name, value in wanted.items() if value}
+    def _query(fields: dict[str, str]) -> str:
+        kept = {name: value for name, value in fields.items() if value}
         return f"?{urlencode(kept)}" if kept else ""
 
     @property
@@ -97,22 +97,22 @@ def filter_in(fields: Mapping[str, str]) -> WebhookFilter:
 
 
 def _order(fields: Mapping[str, str]) -> tuple[Sort, bool]:
-    asked = fields.get("sort", "") or "failing"
+    name = fields.get("sort", "") or "failing"
     for sort in SORTS:
-        if sort == asked:
+        if sort == name:
             return sort, fields.get("reverse") == "1"
     raise invalid("sort", f"choose one of: {', '.join(SORTS)}")
 
 
 async def listing(visit: Visit) -> Response:
-    wanted = filter_in(visit.query)
-    page, shown = await _shown(visit, wanted, whole_number(visit.query.get("page", "")) or 1)
+    criteria = filter_in(visit.query)
+    page, shown = await _shown(visit, criteria, whole_number(visit.query.get("page", "")) or 1)
     is_grouped, is_whole = bool(visit.query.get("group")), page.pages == 1
     binned = await visit.ask(bin.listing, 1)
     return visit.page(
         "webhooks/list.html",
         **shown,
-        groups=await _groups(visit, wanted, shown["rows"], is_whole) if is_grouped else None,
+        groups=await _groups(visit, criteria, shown["rows"], is_whole) if is_grouped else None,
         size=SIZE,
         states=list(STATES.items()),
         orders=list(ORDERS.items()),
@@ -126,25 +126,25 @@ async def listing(visit: Visit) -> Response:
 
 async def rows(visit: Visit) -> Response:
     """The rows of one folder, fetched when it is opened."""
-    wanted = filter_in(visit.query)
-    _, shown = await _shown(visit, replace(wanted, alone=True))
-    return visit.page("webhooks/rows.html", **shown, folder=wanted.folder)
+    criteria = filter_in(visit.query)
+    _, shown = await _shown(visit, replace(criteria, alone=True))
+    return visit.page("webhooks/rows.html", **shown, folder=criteria.folder)
 
 
 async def _shown(
-    visit: Visit, wanted: WebhookFilter, number: int = 1
+    visit: Visit, criteria: WebhookFilter, number: int = 1
 ) -> tuple[use_case.WebhooksPage, PageValues]:
     """A page of webhooks, and the context of its table."""
     sort, reverse = _order(visit.query)
-    page = await visit.ask(use_case.page, wanted, sort=sort, reverse=reverse, number=number, size=SIZE)
-    found: dict[str, Webhook | Unreadable] = {one.id: one for one in page.items}
-    found |= {one.id: one for one in page.unreadable}
+    page = await visit.ask(use_case.page, criteria, sort=sort, reverse=reverse, number=number, size=SIZE)
+    by_id: dict[str, Webhook | Unreadable] = {item.id: item for item in page.items}
+    by_id |= {item.id: item for item in page.unreadable}
     return page, {
         "page": page,
-        "rows": [found[one] for one in page.order if one in found],
+        "rows": [by_id[webhook_id] for webhook_id in page.order if webhook_id in by_id],
         "days": await visit.ask(volumes.last_day, [webhook.id for webhook in page.items]),
         "titles": titles(),
-        "unreadable": {one.id for one in page.unreadable},
+        "unreadable": {item.id for item in page.unreadable},
         "at": Address(visit.query),
         "sort": sort,
         "reverse": reverse,
@@ -152,7 +152,7 @@ async def _shown(
 
 
 async def _groups(
-    visit: Visit, wanted: WebhookFilter, shown: list[Webhook | Unreadable], are_all_shown: bool
+    visit: Visit, criteria: WebhookFilter, shown: list[Webhook | Unreadable], are_all_shown: bool
 ) -> list[WebhookGroup]:
     inside: dict[str, list[Webhook | Unreadable]] = {}
     for row in shown:
@@ -160,12 +160,12 @@ async def _groups(
         inside.setdefault((folder or "").casefold(), []).append(row)
     return [
         WebhookGroup(
-            one.name,
-            one.count,
-            one.failing,
-            inside.get((one.name or "").casefold(), []) if are_all_shown else None,
+            group.name,
+            group.count,
+            group.failing,
+            inside.get((group.name or "").casefold(), []) if are_all_shown else None,
         )
-        for one in await visit.ask(use_case.folders, wanted)
+        for group in await visit.ask(use_case.folders, criteria)
     ]
 
 
@@ -176,7 +176,7 @@ def _senders(page: use_case.WebhooksPage) -> list[tuple[str, str]]:
         "none": "No authentication",
         "schedule": "On a schedule",
     }
-    return [("", "Every sender"), *((one, named.get(one, one)) for one in page.groups.senders)]
+    return [("", "Every sender"), *((sender, named.get(sender, sender)) for sender in page.groups.senders)]
 
 
 async def enable(visit: Visit) -> Response:
@@ -185,15 +185,15 @@ async def enable(visit: Visit) -> Response:
 
 
 async def disable(visit: Visit) -> Response:
-    if asked := await question(visit, "disable"):
-        return asked
+    if response := await question(visit, "disable"):
+        return response
     await visit.ask(webhooks.switch, visit.at("webhook"), False)
     return await _done(visit, "disabled")
 
 
 async def hold(visit: Visit) -> Response:
-    if asked := await question(visit, "hold"):
-        return asked
+    if response := await question(visit, "hold"):
+        return response
     await visit.ask(holds.hold, visit.at("webhook"))
     return await _done(visit, "held")
 
@@ -209,8 +209,8 @@ async def drop(visit: Visit) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
-    if asked := await question(visit, "delete"):
-        return asked
+    if response := await question(visit, "delete"):
+        return response
     await visit.ask(webhooks.remove, visit.at("webhook"))
     return visit.to(f"/webhooks?of={visit.at('webhook')}", "deleted")
 

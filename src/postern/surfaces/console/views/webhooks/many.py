@@ -45,7 +45,7 @@ class Chosen(Struct, frozen=True):
         else:
             request["webhookIds"] = self.ids
         if self.action in ("tag", "untag"):
-            request["tags"] = [one.strip() for one in self.tags.split(",") if one.strip()]
+            request["tags"] = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
         if self.action == "move":
             request["folder"] = self.folder.strip() or None
         made: ManyRequest = validated(ManyRequest, request)
@@ -53,7 +53,7 @@ class Chosen(Struct, frozen=True):
 
     @property
     def hidden(self) -> list[tuple[str, str]]:
-        which = [("all", "on")] if self.everything else [("chosen", one) for one in self.ids]
+        which = [("all", "on")] if self.everything else [("chosen", webhook_id) for webhook_id in self.ids]
         return [*self.filters.items(), *which, ("action", self.action), ("back", self.back)]
 
 
@@ -87,10 +87,10 @@ async def _asked(visit: Visit, chosen: Chosen, status: int = 200, problem: Refus
         raise Refused("not_found")
     # Only to count: what is to be written comes with the answer.
     counted = replace(chosen, tags="-", folder="").request()
-    found = await visit.ask(many.effects, counted)
+    result = await visit.ask(many.effects, counted)
     return asked(
         visit,
-        _question(chosen, found),
+        _question(chosen, result),
         chosen.back,
         status,
         chosen=chosen,
@@ -107,19 +107,21 @@ TITLES = {
 }
 
 
-def _question(chosen: Chosen, found: many.Effects) -> Question:
-    those, label = words.plural(found.count, "webhook"), ACTIONS[chosen.action][0]
-    follows = [words.listed([*found.names, *[""] * (found.count - len(found.names))], len(found.names)) + "."]
+def _question(chosen: Chosen, effects: many.Effects) -> Question:
+    those, label = words.plural(effects.count, "webhook"), ACTIONS[chosen.action][0]
+    follows = [
+        words.listed([*effects.names, *[""] * (effects.count - len(effects.names))], len(effects.names)) + "."
+    ]
     if chosen.action in ("disable", "delete"):
-        follows.append(f"{words.plural(found.last_day, 'call')} came to them in the last 24 hours.")
+        follows.append(f"{words.plural(effects.last_day, 'call')} came to them in the last 24 hours.")
     if chosen.action == "release":
-        follows.append(f"{words.plural(found.waiting, 'call')} waiting behind them will be started now.")
+        follows.append(f"{words.plural(effects.waiting, 'call')} waiting behind them will be started now.")
     return Question(
         TITLES.get(chosen.action, label + " {}?").format(those),
         follows + FOLLOWS.get(chosen.action, []),
         "/webhooks/many",
         f"{label}: {those}",
-        [*chosen.hidden, ("expected", str(found.count))],
+        [*chosen.hidden, ("expected", str(effects.count))],
         danger=chosen.action in ("disable", "delete"),
     )
 

@@ -45,7 +45,7 @@ def next_runs(visit: Visit, cron: str, zone: str) -> str:
         times = next_times(parse_schedule(None, cron, zone), visit.gateway.clock(), 3)
     except InvalidSchedule as wrong:
         return f"{str(wrong)[:1].upper()}{str(wrong)[1:]}."
-    return f"Next runs: {', '.join(f'{one:%a %-d %b %Y %H:%M}' for one in times)} ({zone})."
+    return f"Next runs: {', '.join(f'{moment:%a %-d %b %Y %H:%M}' for moment in times)} ({zone})."
 
 
 async def preview(visit: Visit) -> Response:

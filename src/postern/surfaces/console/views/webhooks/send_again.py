@@ -31,13 +31,13 @@ async def ask(visit: Visit) -> Response:
 
 async def save_access(visit: Visit) -> Response:
     """The account and the token with which the sender is asked, or that it is not asked any more."""
-    wanted = request_of(await visit.form()).get("sendAgain")
+    patch = request_of(await visit.form()).get("sendAgain")
     try:
-        await visit.ask(webhooks.change, visit.at("webhook"), {"sendAgain": wanted})
+        await visit.ask(webhooks.change, visit.at("webhook"), {"sendAgain": patch})
     except Refused as refused:
         if not refused.errors:
             raise
-        typed = {name: value for name, value in (wanted or {}).items() if name != "token"}
+        typed = {name: value for name, value in (patch or {}).items() if name != "token"}
         return await _page(visit, "", status=422, errors=messages_of(refused), access_now=typed)
     query = urlencode(_began(visit))
     return visit.to(f"/webhooks/{visit.at('webhook')}/send-again" + ("?" + query if query else ""))
@@ -57,8 +57,8 @@ async def _page(
     try:
         at = Time(moment(since, visit.gateway.clock())) if since else None
         if at is not None and (looks or asks):
-            wanted = asking.SendAgainRequest(since=str(at), dry_run=not asks)
-            shown["told"] = await visit.ask(asking.send_again, webhook.id, wanted)
+            request = asking.SendAgainRequest(since=str(at), dry_run=not asks)
+            shown["told"] = await visit.ask(asking.send_again, webhook.id, request)
     except ValueError as error:
         status, shown["errors"] = 422, {"since": f"{error}"}
     except Refused as refused:
@@ -82,8 +82,8 @@ async def _page(
 
 
 def _began(visit: Visit) -> dict[str, Time]:
-    found = {}
+    times = {}
     for name in BEGAN:
         with suppress(ValueError):
-            found[name] = Time(moment(visit.query.get(name, ""), visit.gateway.clock()))
-    return found
+            times[name] = Time(moment(visit.query.get(name, ""), visit.gateway.clock()))
+    return times

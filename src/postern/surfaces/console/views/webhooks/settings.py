@@ -55,17 +55,17 @@ MOST_CHOICES = 100
 async def show(
     visit: Visit,
     status: int = 200,
-    wanted: Patch | None = None,
+    patch: Patch | None = None,
     refused: Refused | None = None,
     secrets: dict[str, str] | None = None,
     notice: str = "",
     webhook_id: str = "",
 ) -> Response:
-    """``wanted``: what the form shows where it is not saved. ``secrets``: shown by the one answer that has them, to which no
+    """``patch``: what the form shows where it is not saved. ``secrets``: shown by the one answer that has them, to which no
     address leads."""
     webhook, secrets = await loaded(visit, webhook_id), secrets or {}
     saved = webhook.authentication
-    form = _with(as_plain(webhook), wanted or {})
+    form = _with(as_plain(webhook), patch or {})
     how = form["authentication"]
     start = visit.query.get("start", "")
     scheme = senders.about(start).scheme if start in names() else how.get("scheme") or {}
@@ -111,12 +111,12 @@ async def show(
 
 async def _proposed(visit: Visit, webhook_id: str, form: Document) -> PageValues:
     """The rhythm of the calls, where one is asked for: it stands in the form, and is saved by whoever agrees."""
-    found = None
+    proposal = None
     if (zone := visit.query.get("zone")) is not None:
-        found = await visit.ask(incidents.rhythm, webhook_id, zone)
-        if found.rows:
-            form["alarms"] = form["alarms"] | {"rhythm": as_plain(found)}
-    return {"proposed": found, "in_part": visit.wants_part, "rhythm_said": _said(form["alarms"]["rhythm"])}
+        proposal = await visit.ask(incidents.rhythm, webhook_id, zone)
+        if proposal.rows:
+            form["alarms"] = form["alarms"] | {"rhythm": as_plain(proposal)}
+    return {"proposed": proposal, "in_part": visit.wants_part, "rhythm_said": _said(form["alarms"]["rhythm"])}
 
 
 QUIETS = (15, 30, 60, 120, 180, 240, 360, 480, 720, 1440, 2880, 4320, 10080)
@@ -133,10 +133,10 @@ _is_one_row = re.compile(r"(\S{1,40}) +([0-9]{1,2})-([0-9]{1,2}): *([0-9]{1,6})"
 def _said(rhythm: Document | None) -> PageValues | None:
     """The parts of the sentence that says the rhythm; None if it has more to say than one sentence."""
     rows = rhythm["rows"] if rhythm else []
-    one = _is_one_row(rows[0]) if len(rows) == 1 else None
-    if rows and one is None:
+    row = _is_one_row(rows[0]) if len(rows) == 1 else None
+    if rows and row is None:
         return None
-    days, begin, end, quiet = one.groups() if one else NEVER
+    days, begin, end, quiet = row.groups() if row else NEVER
     minutes = sorted({*QUIETS, int(quiet)} - {0})
     return {
         "days": days,
@@ -145,7 +145,7 @@ def _said(rhythm: Document | None) -> PageValues | None:
         "end": int(end),
         "hours": {hour: hour for hour in range(25)},
         "quiet": int(quiet),
-        "quiets": {"": "(do not tell me)"} | {one: duration(one * 60) for one in minutes},
+        "quiets": {"": "(do not tell me)"} | {longest: duration(longest * 60) for longest in minutes},
     }
 
 
@@ -154,7 +154,9 @@ def _with(saved: Document, patch: Patch) -> Document:
     shown = dict(saved)
     for name, value in patch.items():
         if name == "authentication":
-            how = {key: one for key, one in value.items() if key not in SECRET_NAMES and one is not None}
+            how = {
+                key: member for key, member in value.items() if key not in SECRET_NAMES and member is not None
+            }
             is_same = how.get("method", shown[name]["method"]) == shown[name]["method"]
             shown[name] = (shown[name] if is_same else {}) | how
         elif isinstance(value, dict) and isinstance(shown.get(name), dict):
@@ -238,34 +240,34 @@ READ: dict[str, Callable[[Form, str], Any]] = {
 
 def request_of(form: Form) -> Patch:
     """The settings of which the form has a field. Empty ones go back to their default."""
-    wanted: Patch = {}
+    patch: Patch = {}
     for name, read in READ.items():
         if name in form:
             *above, last = name.split(".")
-            place = wanted
-            for one in above:
-                place = place.setdefault(one, {})
+            place = patch
+            for parent in above:
+                place = place.setdefault(parent, {})
             place[last] = read(form, name)
     if "conditions" in form:
-        wanted["conditions"] = rows_of(form)
-    if not any(wanted.get("acceptedAnswer", {}).values()):
-        wanted |= {"acceptedAnswer": None} if "acceptedAnswer" in wanted else {}
-    if "turns" in wanted and not any(wanted["turns"].values()):
-        wanted["turns"] = None
-    if (rhythm := wanted.get("alarms", {}).get("rhythm")) is not None and not rhythm.get("rows"):
+        patch["conditions"] = rows_of(form)
+    if not any(patch.get("acceptedAnswer", {}).values()):
+        patch |= {"acceptedAnswer": None} if "acceptedAnswer" in patch else {}
+    if "turns" in patch and not any(patch["turns"].values()):
+        patch["turns"] = None
+    if (rhythm := patch.get("alarms", {}).get("rhythm")) is not None and not rhythm.get("rows"):
         quiet = form.text("rhythm.quiet")
         row = f"{form.text('rhythm.days')} {form.text('rhythm.from')}-{form.text('rhythm.to')}: {quiet}"
-        wanted["alarms"]["rhythm"] = rhythm | {"rows": [row]} if quiet else None
-    if (target := wanted.get("target")) is not None:
+        patch["alarms"]["rhythm"] = rhythm | {"rows": [row]} if quiet else None
+    if (target := patch.get("target")) is not None:
         if not target.get("url"):
-            wanted["target"] = None
+            patch["target"] = None
         elif not target.get("signingSecret"):
             target.pop("signingSecret", None)  # the stored one stays
-    if "sendAgain" in wanted and not form.on("sendAgain"):
-        wanted["sendAgain"] = None
-    elif "sendAgain" in wanted and not wanted["sendAgain"].get("token"):
-        wanted["sendAgain"].pop("token", None)  # the stored one stays
-    return wanted | ({"authentication": authentication.request_of(form)} if "method" in form else {})
+    if "sendAgain" in patch and not form.on("sendAgain"):
+        patch["sendAgain"] = None
+    elif "sendAgain" in patch and not patch["sendAgain"].get("token"):
+        patch["sendAgain"].pop("token", None)  # the stored one stays
+    return patch | ({"authentication": authentication.request_of(form)} if "method" in form else {})
 
 
 def rows_of(form: Form) -> list[Document]:
@@ -366,12 +368,12 @@ async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> PageValu
     while there is no other."""
     chosen = visit.query.get("call", "")
     for code in (None,) if chosen else ("accepted", None):
-        for one in [chosen] if chosen else await _with_body(visit, webhook, code):
-            item = await visit.ask(history.show, one)
+        for call_id in [chosen] if chosen else await _with_body(visit, webhook, code):
+            item = await visit.ask(history.show, call_id)
             payload = item.payload if item.payload is not None else json_object(item.body)
             if payload is not None:
                 paths = {name: path for name, path in mapped.items() if path}
-                values, problems = await _values(visit, one, paths)
+                values, problems = await _values(visit, call_id, paths)
                 return {
                     "item": item,
                     "root": tree.tree(bytes(payload)),
@@ -391,14 +393,14 @@ async def _values(
     visit: Visit, invocation_id: str, paths: dict[str, str]
 ) -> tuple[dict[str, str | None], dict[str, str]]:
     """Each path's value by itself, and why it is none: one that is half typed must not take the others away."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     problems: dict[str, str] = {}
     for name, path in paths.items():
         try:
-            found |= as_plain(await visit.ask(history.preview, invocation_id, {name: path}))
+            values |= as_plain(await visit.ask(history.preview, invocation_id, {name: path}))
         except Refused as refused:
             problems[name] = refused.errors[0].message if refused.errors else refused.detail
-    return found, problems
+    return values, problems
 
 
 async def preview(visit: Visit) -> Response:
@@ -429,7 +431,10 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
         # The form keeps what was typed; what is left alone in it shows what the other one saved.
         patch.clear()
         patch.update(mine)
-        errors = [FieldError(one.field, both(one.field, one.theirs, one.mine)) for one in collisions]
+        errors = [
+            FieldError(collision.field, both(collision.field, collision.theirs, collision.mine))
+            for collision in collisions
+        ]
         raise Refused("version_conflict", errors=errors)
     if mine:
         now = as_plain(await visit.ask(webhooks.change, webhook_id, mine, present.version))
@@ -488,8 +493,8 @@ async def try_rows(visit: Visit) -> Response:
     """How many of the last calls would not start with the rows of the form."""
     rows, tried, problem = rows_of(await visit.form()), None, ""
     try:
-        asked = validated(TryConditionsRequest, {"conditions": rows})
-        tried = await visit.ask(trying.conditions, visit.at("webhook"), asked)
+        request = validated(TryConditionsRequest, {"conditions": rows})
+        tried = await visit.ask(trying.conditions, visit.at("webhook"), request)
     except Refused as refused:
         problem = problem_of(refused).detail
     return visit.page("webhook/tried_rows.html", tried=tried if rows else None, problem=problem)

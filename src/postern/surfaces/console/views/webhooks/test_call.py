@@ -32,7 +32,7 @@ async def context(visit: Visit, webhook_id: str) -> PageValues:
         return {"samples": []}
     known = await visit.ask(sending.samples, webhook_id)
     return {
-        "samples": [(one.event, one.title, readable(one.body)) for one in known],
+        "samples": [(sample.event, sample.title, readable(sample.body)) for sample in known],
         "wrongs": WRONGS,
         "placeholders": PLACEHOLDERS,
     }
@@ -59,21 +59,21 @@ async def send(visit: Visit) -> Response:
 async def _sent(visit: Visit, webhook_id: str) -> SentCall:
     form = await visit.form()
     known = await visit.ask(sending.samples, webhook_id)
-    asked = {"event": form.text("event") or known[0].event, "wrong": form.text("wrong") or None}
-    body = _typed(known, asked["event"] or "", form)
+    fields = {"event": form.text("event") or known[0].event, "wrong": form.text("wrong") or None}
+    body = _typed(known, fields["event"] or "", form)
     if body is not None:
-        asked["body"] = body
-    request = validated(SendRequest, {name: one for name, one in asked.items() if one is not None})
-    found = await visit.ask(sending.send, webhook_id, request)
-    return found.calls[0]
+        fields["body"] = body
+    request = validated(SendRequest, {name: value for name, value in fields.items() if value is not None})
+    sent = await visit.ask(sending.send, webhook_id, request)
+    return sent.calls[0]
 
 
 def _typed(known: list[SampleCall], event: str, form: dict[str, str]) -> str | None:
     """The body where somebody has changed it. One that was left alone is sent as the sender writes it."""
-    for number, one in enumerate(known):
-        if one.event == event:
+    for number, sample in enumerate(known):
+        if sample.event == event:
             typed = form.get(f"body-{number}", "").replace("\r\n", "\n")
-            return typed if typed and typed.strip() != readable(one.body).strip() else None
+            return typed if typed and typed.strip() != readable(sample.body).strip() else None
     return None
 
 

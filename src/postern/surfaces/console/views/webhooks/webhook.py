@@ -46,7 +46,7 @@ def head_of(webhook: Webhook, name: str) -> PageValues:
         "webhook": webhook,
         "tab": name,
         "webhook_tabs": [
-            one for one in TABS if one[0] != "schedule" or webhook.schedule or name == "schedule"
+            entry for entry in TABS if entry[0] != "schedule" or webhook.schedule or name == "schedule"
         ],
         "titles": senders.titles(),
         "awaited": senders.awaited(webhook),
@@ -83,23 +83,25 @@ async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
     """Rejected calls, checked again with the settings as they are now: after a corrected secret nothing need be sent
     again."""
     webhook = await loaded(visit)
-    found = await visit.ask(readmission.recheck_within, webhook.id, LOOKS_FOR)
-    passing = set() if found.under_way else {one.invocation_id for one in found.would_pass}
-    every = await visit.ask(history.count, HistoryFilter(webhook.id, "rejected")) if found.under_way else None
+    checked = await visit.ask(readmission.recheck_within, webhook.id, LOOKS_FOR)
+    passing = set() if checked.under_way else {call.invocation_id for call in checked.would_pass}
+    every = (
+        await visit.ask(history.count, HistoryFilter(webhook.id, "rejected")) if checked.under_way else None
+    )
     # From the newest of them on: many that do not pass may have come since.
-    until = time_of(found.would_pass[-1].invocation_id) + 1 if passing else 0.0
+    until = time_of(checked.would_pass[-1].invocation_id) + 1 if passing else 0.0
     newest = HistoryFilter(webhook.id, "rejected", until=until)
     page = (await visit.ask(history.listing, newest, 200)).items if passing else []
-    refused = [one for one in result.items if not one.admitted] if result else []
+    refused = [call for call in result.items if not call.admitted] if result else []
     return tab(
         visit,
         "calls",
         webhook,
         shown="rejected",
-        found=found,
+        found=checked,
         every=every,
         result=result,
-        reasons=Counter(one.reason for one in refused).most_common(10),
+        reasons=Counter(call.reason for call in refused).most_common(10),
         rows=rows_of([item for item in page if item.id in passing][:REJECTED_SHOWN]),
         reason=sentences.reason,
     )
