@@ -131,6 +131,7 @@ async def test_what_waits_is_measured_the_less_often_the_longer_that_takes(
         await dispatcher._work()
         now[0] += 1.0
     assert measured == [1_000.0, 1_013.25, 1_026.5]
+    assert not dispatcher._loop.stopping, "the starts of the engine go on"
 
 
 async def test_an_engine_that_stays_away_is_asked_less_and_less_often(

@@ -242,10 +242,10 @@ class Dispatcher:
         started = await self.round()
         # Whatever becomes due there sets the event.
         self._loop.every = max(CHECK_DELIVERIES_EVERY, self._pause if self.lane else 0.0)
-        if not started and not self.lane and monotonic() >= self._measure_at:
-            began = monotonic()
-            await measure(self._gateway)
-            self._measure_at = monotonic() + MEASURED_SELDOM * (monotonic() - began)
+        if not started and not self.lane:
+            if (began := monotonic()) >= self._measure_at:
+                await measure(self._gateway)
+                self._measure_at = monotonic() + MEASURED_SELDOM * (monotonic() - began)
         elif not started and not self._under_way and not await self._waits():
             self.stop()
         return started
