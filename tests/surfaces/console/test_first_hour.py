@@ -173,7 +173,7 @@ def test_the_first_hour_is_short_and_says_nothing_wrong(visitor: Visitor, progra
 
     assert calls(webhook["url"], OTHER, 1043)[0] == 401
     expect(page.locator("[data-live] tr").first).to_contain_text("was made with another secret")
-    visitor.uses("^1043 ada@example.com The signature", "link")
+    visitor.uses(r"^1043\sada@example.com\sThe signature", "link")
     opened = page.locator("[data-panel]")
     expect(opened.get_by_text("Most often the secret is that of another shop")).to_be_visible()
     visitor.counts("a rejected call", opened.inner_text())

@@ -148,6 +148,7 @@ def test_from_an_incident_to_what_was_not_delivered_by_clicking(console: Console
     page.get_by_label("Account at the sender").fill("repos/acme/shop")
     page.get_by_label("Token of the sender").fill("a token")
     console.click("Save")
+    expect(page.get_by_label("Or since")).to_be_visible()
     assert console.violations() == []
     page.get_by_label("Or since").fill("2026-11-01T10:30")
     console.click("Look")

@@ -68,6 +68,7 @@ def test_help_stands_over_the_page_and_moves_nothing(console: Console, at: str) 
     console.open(at)
     page = console.page
     below = page.get_by_label("At once")
+    page.wait_for_load_state("networkidle")  # parts above it are asked for by the page
     place = below.evaluate(PLACE)
     expect(page.get_by_text("More is rejected with 429.")).to_be_hidden()
     page.get_by_label("Calls a second").focus()
