@@ -56,6 +56,8 @@ TO_THE_MINUTE = 120
 """Minutes that are read one by one; what is longer ago, by the quarter of an hour."""
 MOST_RUNS = 100_000
 """Failed runs of an incident that are looked through for calls that failed more than once."""
+MOST_PASSED_OVER = 10_000
+"""The newest ones: a receiver that refuses everything leaves any number of them, and they are looked at in each round."""
 LATE = 5_000
 """Milliseconds after which a call that was started waited for the engine."""
 TELL_LEASE = 60.0
@@ -222,6 +224,7 @@ class Incidents(Repository):
         """By webhook: its calls that were given up since then when their turn had come, and when."""
         query = select(deliveries.c.webhook_id, deliveries.c.invocation_id, deliveries.c.next_at)
         query = query.where(deliveries.c.next_at >= milliseconds(since), PASSED_OVER)
+        query = query.order_by(deliveries.c.next_at.desc()).limit(MOST_PASSED_OVER)
         by_webhook: dict[str, dict[str, float]] = defaultdict(dict)
         for webhook_id, invocation_id, at in connection.execute(query):
             by_webhook[webhook_id][invocation_id] = seconds(at)
