@@ -125,7 +125,7 @@ async def test_it_is_unavailable_and_its_retry_after_is_heard(status: int) -> No
     assert f"{status}: busy now" in caught.value.detail
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422, 501])
+@pytest.mark.parametrize("status", [400, 401, 403, 410, 422, 501])
 async def test_it_has_rejected_the_trigger(status: int) -> None:
     with pytest.raises(EngineRejected):
         await started(lambda _: Reply(status))
@@ -273,7 +273,7 @@ async def test_of_an_answer_that_is_not_read_to_its_end_the_status_is_heard(
 
     async with asyncio.TaskGroup() as group:
         taken = [group.create_task(heard(status)) for status in (200, 202, 409)]
-        group.create_task(not_started(404, EngineRejected))
+        group.create_task(not_started(422, EngineRejected))
         group.create_task(not_started(503, EngineUnavailable))
     assert [one.result() for one in taken] == [Started(1)] * 3
 

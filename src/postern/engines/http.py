@@ -48,6 +48,8 @@ _NEVER_REACHED: set[Reason] = {
     "tls",
 }
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_NOT_TAKEN = b"n8n is starting up. Please wait"
+"""Said by n8n to everybody, with 200, until its database is ready."""
 
 
 class HttpEngine(EngineOverHttp):
@@ -152,7 +154,7 @@ class HttpEngine(EngineOverHttp):
 
     def _settled(self, fetched: Fetched, unread: str, trigger: Trigger, waits: bool) -> Started:
         """``unread``: why there is no more of the answer than its status."""
-        if 200 <= fetched.status < 300:
+        if 200 <= fetched.status < 300 and fetched.body != _NOT_TAKEN:
             if not waits or fetched.status == self.answers_later:
                 return Started(1)
             if unread:
@@ -166,13 +168,16 @@ class HttpEngine(EngineOverHttp):
         slots = [slot for slot in (trigger.response, trigger.end) if slot is not None]
         secrets = [*self._secrets, *(slot.token for slot in slots)]
         said = f"; {_masked(unread, secrets)}" if unread else _excerpt(fetched, secrets)
-        detail = f"{self.whom} answered {fetched.status}{said}"
+        answered = f"{self.whom} answered {fetched.status}"
+        detail = answered + said
         refusal = self._refusal(fetched) if waits and not unread else None
         if fetched.status == 500 and waits:
             return Started(1, failed=detail, answer=refusal)
-        if fetched.status in _TRY_AGAIN:
+        if fetched.status in _TRY_AGAIN or fetched.body == _NOT_TAKEN:
             # 500 is what many engines make of an error in one workflow.
             raise EngineUnavailable(detail, fetched.retry_after(time.time()), fetched.status == 500)
+        if fetched.status == 404 and not waits:
+            raise EngineUnavailable(detail, only_this=True, not_found=answered)
         raise EngineRejected(detail, refusal)
 
     def _refusal(self, fetched: Fetched) -> WorkflowResponse | None:

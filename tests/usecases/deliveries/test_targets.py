@@ -285,7 +285,8 @@ async def test_a_waiting_caller_hears_the_refusal_of_a_target_that_does_not_noti
 
 TOLD = {
     409: ("failed", "the target answered 409"),
-    404: ("failed", "the target answered 404: no such thing"),
+    410: ("failed", "the target answered 410: no such thing"),
+    404: ("queued", "the target answered 404: no such thing"),
     500: ("queued", "the target answered 500: no such thing"),
     502: ("queued", "the target answered 502: no such thing"),
 }
@@ -311,6 +312,23 @@ async def test_anything_but_2xx_is_told_truly_and_loses_nothing(
         house.gateway.clock = lambda after=house.gateway.clock() + 86_400: after
         await deliver(house, webhook)
         assert [one.state for one in (await house.story(call)).deliveries] == ["started"]
+
+
+async def test_a_receiver_that_is_starting_has_not_taken_a_call(house: House, receiver: Receiver) -> None:
+    """As n8n starts: a 200 for everything, then 404 until its flows are there. Nothing but 404 is an address of nothing."""
+    webhook = await house.webhook(target={"url": receiver.url, "forward": "original"})
+    call, day = await house.recorded(webhook), house.gateway.clock()
+    answers = [
+        (200, "text/html", b"n8n is starting up. Please wait"),
+        *[(404, "text/html", b"Cannot POST")] * 7,
+    ]
+    answers += [(503, "text/plain", b""), *[(404, "text/html", b"<!DOCTYPE html>"), (404, "", b"{}")] * 4]
+    for number, receiver.answer in enumerate(answers):
+        house.gateway.clock = lambda after=day + number * 7200: after
+        await deliver(house, webhook)
+        (delivery,) = (await house.story(call)).deliveries
+        assert (delivery.state, delivery.attempts) == ("failed" if number == 16 else "queued", number + 1)
+    assert delivery.error == "given up after 8 tries: the target answered 404: {}"
 
 
 def endless(connection: socket.socket, over: threading.Event) -> None:

@@ -29,6 +29,8 @@ class Logged(TypedDict, total=False):
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 3600.0
 GIVE_UP_AFTER = 3 * 24 * 3600.0
+MOST_NOT_FOUND = 8
+"""Tries in a row, some 90 seconds: n8n answers 404 for up to 15 seconds while it starts, and a proxy while what is behind it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,21 @@ class EngineUnavailable(Exception):
     """The engine cannot take the trigger now. The start will be tried again."""
 
     def __init__(
-        self, detail: str, retry_after: float | None = None, only_this: bool = False, may_run: bool = False
+        self,
+        detail: str,
+        retry_after: float | None = None,
+        only_this: bool = False,
+        may_run: bool = False,
+        not_found: str = "",
     ) -> None:
-        """``only_this``: other starts, for other workflows, may succeed. ``may_run``: it may have been taken all the same."""
+        """``only_this``: other starts, for other workflows, may succeed. ``may_run``: it may have been taken all the same.
+        ``not_found``: how ``detail`` begins where nothing is at that address, perhaps only until the engine has started."""
         super().__init__(detail)
         self.detail = detail
         self.retry_after = retry_after
         self.only_this = only_this
         self.may_run = may_run
+        self.not_found = not_found
 
 
 class EngineRejected(Exception):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import (
     GIVE_UP_AFTER,
+    MOST_NOT_FOUND,
     End,
     EngineRejected,
     EngineUnavailable,
@@ -142,9 +143,19 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
         since, not_before = (earlier.since, earlier.not_before) if earlier else (at, at)
         lane.away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
     is_old = now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER
+    lately = [attempt.get("detail", "") for attempt in delivery.log[1 - MOST_NOT_FOUND :]] + [detail]
     if is_old and runtime.clock_is_trusted:
+        after = "3 days"
+    elif (
+        trouble.not_found
+        and [said.startswith(trouble.not_found) for said in lately] == [True] * MOST_NOT_FOUND
+    ):
+        after = f"{MOST_NOT_FOUND} tries"
+    else:
+        after = ""
+    if after:
         counter_of_starts(gateway.engine.name if gateway.engine else "", "given_up").inc()
-        await _fail(gateway, delivery, f"given up after 3 days: {detail}", now)
+        await _fail(gateway, delivery, f"given up after {after}: {detail}", now)
         return
     next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
     await _settle(
