@@ -25,8 +25,18 @@ def test_the_same_change_of_both_collides_with_nothing() -> None:
     assert merged({"name": "New"}, SEEN, {**SEEN, "name": "New"}) == ({"name": "New"}, [])
 
 
-def test_what_was_removed_meanwhile_collides_as_a_whole() -> None:
+def test_what_was_removed_meanwhile_collides_as_a_whole_where_it_was_changed_here() -> None:
     assert merged({"rate": {"burst": 60, "perSecond": 10}}, SEEN, {**SEEN, "rate": None})[1] != []
+    assert merged(SEEN, SEEN, {**SEEN, "rate": None}) == ({}, [])
+
+
+def test_an_empty_change_is_passed_over_only_where_names_are_told_without_values() -> None:
+    seen = {"target": {"url": "https://a", "headers": ["X-Key"]}, "turns": None}
+    form = {"target": {"url": "https://a", "headers": {}}, "turns": {}}
+    assert merged(form, seen, seen) == ({"turns": {}}, [])
+    gone, new = {**seen, "target": None}, {**seen, "target": {"url": "https://b", "headers": ["X-Key"]}}
+    assert merged(form, seen, gone) == ({"turns": {}}, [])
+    assert merged(form, gone, new)[1] == [Collision("target.url", "https://b", "https://a")]
 
 
 @pytest.mark.parametrize(

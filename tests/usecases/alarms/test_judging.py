@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import re
 import time
 from typing import Literal
 
@@ -11,12 +12,13 @@ import pytest
 from postern import identity
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import HistoryFilter
+from postern.core.moment import to_the_minute
 from postern.core.problems import Refused
 from postern.core.watch.alarms import Incident
 from postern.settings import Settings
 from postern.stores.sql.tables import incidents
 from postern.usecases.alarms import incidents as incidents_use
-from postern.usecases.alarms import views
+from postern.usecases.alarms import judging, views
 from postern.usecases.alarms.incidents import acknowledge, at_a_glance, listing, show
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.calls import readmission
@@ -28,6 +30,7 @@ from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
 from support.house import House
+from support.waiting import until
 
 HOUR, GIB = 3600.0, 2**30
 GITHUB = {"method": "hmac", "provider": "github", "secret": "the new secret of the shop"}
@@ -242,9 +245,12 @@ async def test_where_half_of_the_runs_fail_is_an_incident_however_long_after_the
 
 @pytest.mark.parametrize(("kind", "refuses"), [("runs_failed", ""), ("not_started", "no such workflow")])
 async def test_once_each_of_its_calls_has_gone_through_an_incident_is_over(
-    house: House, kind: str, refuses: str
+    house: House, monkeypatch: pytest.MonkeyPatch, kind: str, refuses: str
 ) -> None:
-    webhook = await house.webhook()
+    """At once, where somebody looks at it: a judge who rests for long is woken."""
+    monkeypatch.setattr(judging, "SHARE", 10**9)
+    monkeypatch.setattr(judging, "LONGEST_PAUSE", HOUR)
+    webhook, woken = await house.webhook(), house.gateway.runtime.may_be_over
     clock, ends, house.engine.refuses = Clock(house, 0), house.gateway.store.endings, refuses
 
     async def end(state: Literal["completed", "failed"], emission: int, some: list[str]) -> None:
@@ -258,15 +264,21 @@ async def test_once_each_of_its_calls_has_gone_through_an_incident_is_over(
     await clock.passes(15)
     (incident,) = await clock.open()
     assert (incident.kind, incident.count) == (kind, 4)
+    woken.set()
+    judge = asyncio.create_task(clock.judge.run())
+    await until(lambda: not woken.is_set())
     house.engine.refuses = ""
     for left, call in ((3, calls[:1]), (1, calls[1:3]), (0, calls[3:])):
         for one in call:
             await history.replay(house.gateway, ACTOR, one)
         await house.deliver()
         await end("completed", 2, call)
-        assert (await show(house.gateway, ACTOR, incident.id)).left == left
+        clock.now += 15
         assert await clock.open() == [incident]
-        await clock.passes(15)
+        assert (await show(house.gateway, ACTOR, incident.id)).left == left
+    await until(lambda: clock.gateway.runtime.incidents == [])
+    clock.judge.stop()
+    await judge
     (over,) = await told(house)
     assert over.closed_because == "each of its calls has gone through"
     assert over.closed_at == pytest.approx(clock.now, abs=0.002)
@@ -343,7 +355,12 @@ async def test_where_the_engine_is_away_it_is_told_once(house: House) -> None:
     house.gateway.runtime.troubles = []
     for seconds, over in ((840, []), (61, ["all is well again"])):  # it rests as long as the others
         await clock.passes(seconds)
-        assert [one.closed_because for one in await told(house) if one.closed_at] == over
+        (one,) = await told(house)
+        assert [one.closed_because] * (one.closed_at is not None) == over
+        ends = re.fullmatch(
+            r"Calls wait. It was seen last at .*: if .*, this is over soon after (.*).", one.sentence
+        )
+        assert (ends and ends[1]) == (None if over else to_the_minute(incident.last_at + 900))
 
 
 async def test_a_silence_opens_after_the_grace_and_ends_with_the_next_call(desk: Desk) -> None:

@@ -7,7 +7,7 @@ import pytest
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import Delivery, HistoryFilter
 from postern.core.problems import Refused
-from postern.usecases.alarms import incidents
+from postern.usecases.alarms import incidents, judging
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.alarms.views import Incident
 from postern.usecases.calls import readmission
@@ -228,6 +228,19 @@ async def test_one_that_is_refused_when_its_turn_has_come_at_last_is_an_incident
         for _ in range(2):
             found = await incident(house, clock)
             assert found is not None and found.closed_because == "each of its calls has gone through"
+
+
+@pytest.mark.parametrize(("many", "more"), [(4, "2"), (3, "at least 2")])
+async def test_where_no_more_are_read_it_says_that_so_many_at_least_were_given_up(
+    house: House, clock: HeldClock, monkeypatch: pytest.MonkeyPatch, many: int, more: str
+) -> None:
+    monkeypatch.setattr(judging, "MANY", many)
+    webhook = await house.webhook(turns={"by": "customer"})
+    await called(house, webhook, *"abc")
+    house.engine.refuses = "it is not what it should be"
+    await starts(house, webhook)
+    found = await incident(house, clock)
+    assert found is not None and f" (and {more} more, each) was given up" in found.sentence
 
 
 async def test_one_at_the_head_has_its_three_days_from_its_turn_on(house: House, clock: HeldClock) -> None:

@@ -100,11 +100,38 @@ def rhythm_of(rows: Sequence[str], time_zone: str, quiet_days: Collection[date] 
 
 
 def row_of(text: str) -> Row:
-    when, _, quiet = text.partition(":")
-    days, _, hours = when.strip().partition(" ")
-    if not (text.isascii() and quiet.strip().isdecimal() and 0 < int(quiet.strip()[:6]) <= LONGEST):
+    days, hours, quiet = _parts_of(text)
+    if not (text.isascii() and quiet.isdecimal() and 0 < int(quiet[:6]) <= LONGEST):
         raise ValueError(f"write days, hours, and minutes from 1 to {LONGEST}, like Mon-Fri 8-18: 90")
-    return Row(_days_of(days), _hours_of(hours), int(quiet.strip()[:6]))
+    return Row(_days_of(days), _hours_of(hours), int(quiet[:6]))
+
+
+def _parts_of(row: str) -> tuple[str, str, str]:
+    when, _, quiet = row.partition(":")
+    days, _, hours = when.strip().partition(" ")
+    return days, hours.strip(), quiet.strip()
+
+
+class Sentence(Struct, frozen=True):
+    """*Nothing came for 2 hours, on weekdays, from 8 to 18*: a row as it was chosen, which may still be refused."""
+
+    days: str
+    begin: str
+    end: str
+    quiet: str
+
+    def __str__(self) -> str:
+        return f"{self.days} {self.begin}-{self.end}: {self.quiet}"
+
+
+def sentence_of(rows: Sequence[str]) -> Sentence | None:
+    """None where one sentence does not say them."""
+    days, hours, quiet = _parts_of(rows[0] if len(rows) == 1 else "")
+    begin, _, end = hours.partition("-")
+    if not all(text.isascii() and text.isdecimal() and len(text) <= 6 for text in (begin, end, quiet)):
+        return None
+    is_offered = max(int(begin), int(end)) <= 24 and int(quiet)
+    return Sentence(days, begin, end, quiet) if is_offered else None
 
 
 def _days_of(text: str) -> frozenset[int]:

@@ -32,12 +32,16 @@ def merged(form: Patch, seen: Document, present: Document, path: str = "") -> tu
     collisions: list[Collision] = []
     for name, mine in form.items():
         was, theirs, here = seen.get(name), present.get(name), f"{path}{name}"
+        if mine == {} and isinstance(was or theirs, list):
+            continue  # an empty change of what is told as a list of names
+        if isinstance(mine, dict) and isinstance(was, dict) and not merged(mine, was, was)[0]:
+            continue  # also where the other one has taken all of it away
         if isinstance(mine, dict) and isinstance(was, dict | None) and isinstance(theirs, dict):
             deeper, collided = merged(mine, was or {}, theirs, f"{here}.")
             collisions += collided
             if deeper:
                 patch[name] = deeper
-        elif mine not in (was, {}):  # an empty change of what is told in another form
+        elif mine != was:
             patch[name] = mine
             if theirs not in (was, mine):
                 collisions.append(Collision(here, theirs, mine))

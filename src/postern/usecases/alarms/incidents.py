@@ -11,7 +11,7 @@ from postern.core.problems import PROBLEMS, Refused, existing, invalid
 from postern.core.schedules import InvalidSchedule
 from postern.core.verdict import UNPROVEN
 from postern.core.visible import can_be_stored
-from postern.core.watch.alarms import ADMITTED, ALARMS, FAILS_CALLERS, AlarmKind, Incident
+from postern.core.watch.alarms import ADMITTED, ALARMS, FAILS_CALLERS, LATELY, AlarmKind, Incident
 from postern.core.watch.rhythm import DAY, DAYS, Proposal, propose
 from postern.usecases.access.audit import noted
 from postern.usecases.alarms import views
@@ -87,7 +87,10 @@ async def at_a_glance(
 
 async def _left(gateway: Gateway, incident: Incident) -> int | None:
     if incident.kind in FAILS_CALLERS:
-        return await gateway.store.incidents.left(incident, MOST_LEFT)
+        left = await gateway.store.incidents.left(incident, MOST_LEFT)
+        if not left and incident.closed_at is None:
+            gateway.runtime.may_be_over.set()
+        return left
     if (waited := await _waited(gateway, incident)) is not None:
         return sum(still for _, still in waited)
     return 0 if incident.closed_because == ADMITTED else None
@@ -172,10 +175,18 @@ def view_of(gateway: Gateway, incident: Incident) -> views.Incident:
         incident,
         webhook_id=incident.webhook_id or None,
         webhook_name=listed.name if listed else None,
-        sentence=sentence_of(incident),
+        sentence=sentence_of(incident) + _rests_until(incident, gateway.clock()),
         sender_clock=clock_of(_preset(gateway, incident.webhook_id), incident, gateway.clock()),
         told=[views.told_of(state) for state in incident.told.values()],
     )
+
+
+def _rests_until(incident: Incident, now: float) -> str:
+    """The gateway's own incident stays open for a while after its trouble, so that one that comes and goes is told of once."""
+    if incident.webhook_id or incident.closed_at is not None or now - incident.last_at <= NOTICED_AFTER:
+        return ""
+    over = to_the_minute(incident.last_at + LATELY * 60)
+    return f" It was seen last at {to_the_minute(incident.last_at)}: if it does not come again, this is over soon after {over}."
 
 
 def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> str | None:

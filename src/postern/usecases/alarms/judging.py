@@ -54,6 +54,8 @@ SELDOM = 3600.0
 """Seconds between two looks at the disk, the size of the history and second secrets."""
 LITTLE_ROOM = 5 * 2**30
 """Bytes: on a large disk, a tenth that is free lasts for long."""
+MANY = 100
+"""Calls in trouble from which there may be more than were read."""
 OPEN_FOR_LONG = 3600.0
 CALLS_AGAIN = "calls come again"
 KNOWN_FOR = 30 * 1440
@@ -70,11 +72,13 @@ class AlarmLoop:
         self._place = ""
         self._seldom_at = 0.0
         self._nearly_full: dict[str, str] = {}
-        self._loop = Loop("alarms", self._work, JUDGE_EVERY)
+        self._more = ""
+        self._loop = Loop("alarms", self._work, JUDGE_EVERY, gateway.runtime.may_be_over.wait)
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> None:
         began = time.monotonic()
+        self._gateway.runtime.may_be_over.clear()
         await self.round()
         self._loop.every = min(max(JUDGE_EVERY, (time.monotonic() - began) * SHARE), LONGEST_PAUSE)
 
@@ -190,6 +194,8 @@ class AlarmLoop:
             ]
         )
         passed_over = await store.passed_over(since)
+        read = max(sum(map(len, found.values())) for found in (waiting, passed_over))
+        self._more = "at least " if read >= MANY else ""
         in_trouble = await store.in_trouble(minute - RECENT) | waiting.keys() | passed_over.keys()
         in_trouble |= {webhook_id for webhook_id, kind in self._open if kind in OF_CALLS}
         for ids in self._next_ones(in_trouble):
@@ -250,7 +256,7 @@ class AlarmLoop:
             if first is not None:
                 finding = await self._gathered(webhook.id, kind, range(first, minute + 1), ignored, waits)
                 if finding is not None:
-                    finding = replace(finding, detail=_of_turns(webhook, tried, lately))
+                    finding = replace(finding, detail=_of_turns(webhook, tried, lately, self._more))
                     await self._begin(webhook.id, kind, finding, now)
             return
         ignored -= incident.reasons.keys()
@@ -258,7 +264,7 @@ class AlarmLoop:
         finding = await self._gathered(webhook.id, kind, open_for, ignored, waits)
         if finding is not None:
             passed = {call: at for call, at in passed_over.items() if at >= incident.first_at}
-            finding = replace(finding, detail=_of_turns(webhook, tried, passed))
+            finding = replace(finding, detail=_of_turns(webhook, tried, passed, self._more))
             if stopped is not None:
                 # It may be the first minute of a quarter of an hour that is summed up.
                 last = (await self._gateway.store.incidents.last_calls([webhook.id])).get(webhook.id, stopped)
@@ -393,19 +399,21 @@ def _is_wanted(webhook: Webhook, kind: AlarmKind) -> bool:
             return True
 
 
-def _of_turns(webhook: Webhook, tried: Mapping[str, float], passed_over: Mapping[str, float]) -> str:
+def _of_turns(
+    webhook: Webhook, tried: Mapping[str, float], passed_over: Mapping[str, float], more: str
+) -> str:
     """Says which calls stand in the way of others, and which others have passed."""
     if webhook.turns is None or not webhook.turns.in_order:
         return ""
     others = f"the calls with the same {webhook.turns.by}" if webhook.turns.by else "the other calls"
     said = []
     if tried:
-        said.append(f"{_first_of(tried)} is tried again, and {others} wait behind it.")
+        said.append(f"{_first_of(tried, more)} is tried again, and {others} wait behind it.")
     if passed_over:
-        said.append(f"{_first_of(passed_over)} was given up, and {others} went on without it.")
+        said.append(f"{_first_of(passed_over, more)} was given up, and {others} went on without it.")
     return " ".join(said)
 
 
-def _first_of(calls: Mapping[str, float]) -> str:
+def _first_of(calls: Mapping[str, float], more: str) -> str:
     first = min(calls, key=calls.__getitem__)
-    return f"{first} (and {len(calls) - 1:,} more, each)" if len(calls) > 1 else first
+    return f"{first} (and {more}{len(calls) - 1:,} more, each)" if len(calls) > 1 else first

@@ -232,6 +232,8 @@ class Runtime:
     """The troubles since an incident told of them last: by kind, since when, and the sentence."""
     incidents: list[Incident] = field(default_factory=list)
     """The incidents that were open at the last look."""
+    may_be_over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when somebody has seen that no call of an open incident is left."""
     engine_ran_at: float | None = None
     """When the engine of this process was last seen at work; None before the first look."""
     engine_asked_at: float = float("-inf")

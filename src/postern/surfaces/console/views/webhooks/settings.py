@@ -1,7 +1,6 @@
 """A webhook's settings on one page: one form saves all sections, in place."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FieldError, Refused
 from postern.core.schedules import duration
 from postern.core.signatures.redact import MASK
+from postern.core.watch.rhythm import Sentence, sentence_of
 from postern.core.webhooks.conditions import MOST_ROWS
 from postern.core.webhooks.merging import has_moved, merged
 from postern.surfaces.console import senders, snippets, tree
@@ -126,25 +126,24 @@ DAYS = {
     "Sat-Sun": "on Saturday and Sunday",
     "Mon-Sat": "on Monday to Saturday",
 }
-NEVER = ("Mon-Sun", "0", "24", "0")
-_is_one_row = re.compile(r"(\S{1,40}) +([0-9]{1,2})-([0-9]{1,2}): *([0-9]{1,6})").fullmatch
+NEVER = Sentence("Mon-Sun", "0", "24", "0")
 
 
 def _said(rhythm: Document | None) -> PageValues | None:
     """The parts of the sentence that says the rhythm; None if it has more to say than one sentence."""
     rows = rhythm["rows"] if rhythm else []
-    row = _is_one_row(rows[0]) if len(rows) == 1 else None
-    if rows and row is None:
+    said = sentence_of(rows) if rows else NEVER
+    if said is None:
         return None
-    days, begin, end, quiet = row.groups() if row else NEVER
-    minutes = sorted({*QUIETS, int(quiet)} - {0})
+    quiet = int(said.quiet)
+    minutes = sorted({*QUIETS, quiet} - {0})
     return {
-        "days": days,
-        "days_offered": DAYS if days in DAYS else DAYS | {days: f"on {days}"},
-        "begin": int(begin),
-        "end": int(end),
+        "days": said.days,
+        "days_offered": DAYS if said.days in DAYS else DAYS | {said.days: f"on {said.days}"},
+        "begin": int(said.begin),
+        "end": int(said.end),
         "hours": {hour: hour for hour in range(25)},
-        "quiet": int(quiet),
+        "quiet": quiet,
         "quiets": {"": "(do not tell me)"} | {longest: duration(longest * 60) for longest in minutes},
     }
 
@@ -256,8 +255,8 @@ def request_of(form: Form) -> Patch:
         patch["turns"] = None
     if (rhythm := patch.get("alarms", {}).get("rhythm")) is not None and not rhythm.get("rows"):
         quiet = form.text("rhythm.quiet")
-        row = f"{form.text('rhythm.days')} {form.text('rhythm.from')}-{form.text('rhythm.to')}: {quiet}"
-        patch["alarms"]["rhythm"] = rhythm | {"rows": [row]} if quiet else None
+        row = Sentence(form.text("rhythm.days"), form.text("rhythm.from"), form.text("rhythm.to"), quiet)
+        patch["alarms"]["rhythm"] = rhythm | {"rows": [str(row)]} if quiet else None
     if (target := patch.get("target")) is not None:
         if not target.get("url"):
             patch["target"] = None
