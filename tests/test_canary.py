@@ -288,7 +288,7 @@ def settled(program: Program, webhooks: dict[str, dict[str, Any]]) -> None:
         items = admin_of(program).get(f"invocations?webhookId={webhooks['header']['id']}").json["items"]
         return bool(items) and all(item["status"] in ("started", "responded") for item in items)
 
-    wait_until(started, 20, what="the engine to start what was accepted")
+    wait_until(started, what="the engine to start what was accepted")
 
 
 def refused(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:

@@ -141,7 +141,7 @@ def test_a_file_that_is_full_fails_a_start_at_once_and_takes_what_must_be_record
     journal.submit(insert(2, "x" * 100_000), refused, insist=False)
     journal.submit(insert(3, "x" * 100_000), insisting)
     assert refused.came.wait(PATIENCE) and isinstance(refused.results[0], JournalUnavailable)
-    wait_until(lambda: len(troubles) == 1, 20)
+    wait_until(lambda: len(troubles) == 1)
     assert "full" in troubles[0]
     assert not insisting.results
     later = Outcome()  # behind what is tried again and again
@@ -184,7 +184,7 @@ def test_changes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) 
     for number in range(1, 501):
         journal.submit(insert(number), outcomes)
     go.set()
-    wait_until(lambda: len(outcomes.results) == 500, 20)
+    wait_until(lambda: len(outcomes.results) == 500)
     assert groups <= 2
     journal.close()
 
@@ -204,7 +204,7 @@ def test_what_nobody_waits_for_goes_with_the_next_commit_and_is_soon_on_disk_wit
     wait_until(journal._queue.empty)  # the journal has it in hand
     assert journal.write(lambda connection: 2) == 2
     assert on_disk() == 1
-    wait_until(lambda: len(groups) > 0, 10)
+    wait_until(lambda: len(groups) > 0)
     assert len(groups) == 1, "each of them had a commit of its own"
     journal.close()
 

@@ -159,7 +159,5 @@ def test_from_an_incident_to_what_was_not_delivered_by_clicking(console: Console
     assert console.violations() == []
     console.click("Ask GitHub to send 3 events again")
     expect(page.get_by_text("GitHub is asked to send 3 events again.")).to_be_visible()
-    expect(page.get_by_text("GitHub lists nothing that it could not deliver since")).to_be_visible(
-        timeout=30_000
-    )
+    expect(page.get_by_text("GitHub lists nothing that it could not deliver since")).to_be_visible()
     assert len(GitHub.posts) == 3
