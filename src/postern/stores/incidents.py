@@ -173,13 +173,9 @@ class Incidents(Repository):
         """``one`` is the incident as it was claimed. If it was closed or has another reason meanwhile, that is told next."""
         next_one = None if next_at is None else milliseconds(next_at)
         over = incidents.c.closed_at.is_not(None) if incident.closed_at is None else false()
-        other = (
-            or_(
-                incidents.c.reasons != msgspec.json.encode(incident.reasons),
-                incidents.c.detail != incident.detail,
-            )
-            if next_one is None
-            else false()
+        other = or_(
+            incidents.c.reasons != msgspec.json.encode(incident.reasons),
+            incidents.c.detail != incident.detail,
         )
         values = {
             "told": msgspec.json.encode(told),
@@ -367,9 +363,11 @@ def _refused(since: int) -> Select[tuple[str]]:
 
 
 def _told_by(now: float) -> ColumnElement[int | None]:
-    """When an incident is told next. A process that is telling it now goes on; nothing waits for a channel that is tried later."""
+    """When an incident is told next. A process that is telling it now goes on; nothing waits for a channel that is tried later, or
+    for a reminder. The clock of that process may be ahead."""
     soon, waits = milliseconds(now + TELL_LEASE), incidents.c.tell_at
-    return case((waits.is_(None), milliseconds(now)), (waits > soon, soon), else_=waits)
+    at_once = or_(waits.is_(None), waits > milliseconds(now + 2 * TELL_LEASE))
+    return case((at_once, milliseconds(now)), (waits > soon, soon), else_=waits)
 
 
 def _run_failed(webhook_id: str) -> ColumnElement[bool]:

@@ -15,6 +15,7 @@ from standardwebhooks import Webhook
 from structlog.testing import capture_logs
 
 from postern.core.address import NOBODY, Allowlist
+from postern.core.moment import to_the_minute
 from postern.core.problems import PROBLEMS, Refused
 from postern.core.watch.alarms import Found
 from postern.core.watch.channels import read_channels, read_mail_server
@@ -261,6 +262,62 @@ async def test_of_two_processes_one_tells_and_the_other_takes_over_when_it_is_go
         second.clock = lambda: time.time() + 61
         await asyncio.gather(first.round(), other.round())
         assert len(server.received) == 4
+
+
+async def test_what_nobody_acknowledges_is_told_again_each_day_by_one_of_two_processes(
+    desk: Desk, settings: Settings
+) -> None:
+    clock, answer = HeldClock(desk.gateway), [Reply(200)]
+    async with stand_in(lambda _: answer[0]) as server, opened(settings) as second:
+        loops = [channels(desk, at(server, "webhook", f"hook#{SECRET}")), telling.TellLoop(second)]
+        second.alarms, second.clock = desk.gateway.alarms, desk.gateway.clock
+
+        async def heard(after: float) -> list[str]:
+            server.received.clear()
+            clock.now += after
+            await asyncio.gather(*(loop.round() for loop in loops * 2))
+            return sorted(one.headers["webhook-id"] for one in server.received)
+
+        made, seen, over = [await incident(desk, name) for name in "abc"]
+        assert len(await heard(60)) == 3
+        await incidents.acknowledge(desk.gateway, ACTOR, seen)
+        assert await desk.store.incidents.close(over, clock.now, "calls go well again")
+        assert await heard(0) == [f"{over}.closed"]
+        assert await heard(telling.A_DAY - 1) == []
+        answer[0] = Reply(500)
+        assert await heard(1) == [f"{made}.reminded.1"]
+        answer[0] = Reply(200)
+        assert await heard(10) == [f"{made}.reminded.1"]
+        said = server.received[0].json["data"]["sentence"]
+        assert server.received[0].json["type"] == "incident.reminded" and said.startswith(
+            "412 calls rejected"
+        )
+        # Another reason does not wait for the next day, and the day begins again with it.
+        reasons = {"signature_mismatch": 412, "malformed_json": 3}
+        await desk.store.incidents.gather(made, Found(clock.now, clock.now, 415, reasons), clock.now + 60)
+        assert await heard(60) == [f"{made}.updated.2"]
+        assert await heard(telling.A_DAY - 1) == []
+        # A clock that was a year ahead when it was told keeps nobody waiting for a year.
+        clock.now += 365 * telling.A_DAY
+        assert await heard(1) == [f"{made}.reminded.367"]
+        clock.now -= 365 * telling.A_DAY
+        await desk.store.ahead.take_back(clock.now, clock.now)
+        assert await heard(0) == [f"{made}.reminded.2"]
+        assert await heard(telling.A_DAY) == [f"{made}.reminded.3"]
+
+
+async def test_a_reminder_says_since_when(desk: Desk) -> None:
+    clock = HeldClock(desk.gateway)
+    async with stand_in(lambda _: Reply(200)) as server:
+        loop = channels(desk, at(server, "slack", "x"))
+        await incident(desk, "Orders")
+        for after in (60, telling.A_DAY):
+            clock.now += after
+            await loop.round()
+        said = server.received[1].json["text"]
+        (opened_at,) = {one.opened_at for one in await desk.store.incidents.open()}
+        since = f"A reminder: this is open since {to_the_minute(opened_at)}, and nobody has acknowledged it."
+        assert said.startswith(f"{since} Orders: 412 calls rejected")
 
 
 def answers(how: str, hangs: asyncio.Event) -> Answer:

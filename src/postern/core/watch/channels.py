@@ -34,6 +34,7 @@ class ChannelState(Struct, frozen=True):
     tries: int = 0
     """Failed tries of the message that is due."""
     next_at: float = 0.0
+    """When that message is tried again; without a failed try, when the channel is reminded."""
     error: str = ""
     reasons: tuple[str, ...] = ()
     """The reasons that it has heard of (``reasons_to_tell``)."""

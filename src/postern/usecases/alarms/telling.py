@@ -1,4 +1,4 @@
-"""Telling incidents to channels, by one process at a time: once when one opens, for each reason that comes later, and at its end."""
+"""Telling incidents to channels, by one process at a time: when one opens, for each reason that comes later, daily, and at its end."""
 
 import asyncio
 import json
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from postern.core.access.accounts import Actor
 from postern.core.choices import complete
 from postern.core.documents import Document
+from postern.core.moment import to_the_minute
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.signatures.outgoing import signature, signing_key
 from postern.core.watch.alarms import Incident, reasons_to_tell
@@ -32,6 +33,8 @@ MESSAGES_AT_ONCE = 20
 FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
 MOST_TRIES = 32
 """They take a little more than a day."""
+A_DAY = 86_400.0
+"""Seconds after its last message until a channel is reminded of what is open and not acknowledged."""
 TIMEOUT = 10.0
 LARGEST_ANSWER = 64 * 1024
 LONGEST_TEXT = 1_500
@@ -42,7 +45,7 @@ FORMS = complete(
     ChannelKind,
     besides=("webhook", "mailto"),
 )
-IncidentMoment = Literal["opened", "updated", "closed"]
+IncidentMoment = Literal["opened", "updated", "reminded", "closed"]
 
 
 class Notice(Struct, frozen=True):
@@ -86,19 +89,23 @@ class TellLoop:
 
     async def _tell_one(self, channel: Channel, told: ChannelState, incident: Incident) -> ChannelState:
         gateway, moment, now = self._gateway, _to_tell(incident, told), self._gateway.clock()
-        if moment is None or told.next_at > now:
+        # A reminder that waits keeps no news back. A longer wait was set by a clock that was wrong.
+        waits = now < told.next_at < now + 2 * A_DAY and (told.tries or moment == "reminded")
+        if moment is None or waits:
             return told
         error, wait = await _sent(gateway, channel, await _notice(gateway, incident, moment))
         if not error:
             Numbers.told.labels(channel.kind, "told").inc()
             opened_at, closed_at = told.opened_at or now, now if moment == "closed" else 0.0
-            told = replace(told, tries=0, next_at=0.0, error="", reasons=reasons_to_tell(incident))
+            told = replace(told, tries=0, next_at=now + A_DAY, error="", reasons=reasons_to_tell(incident))
             return replace(told, opened_at=opened_at, closed_at=closed_at)
         tries = told.tries + 1
         outcome = "given up" if tries == MOST_TRIES else "failed"
         Numbers.told.labels(channel.kind, outcome).inc()
         about = {"incident": incident.id, "channel": channel.name, "tries": tries}
         log.warning("an incident could not be told", error=error, **about)
+        if moment in ("updated", "reminded") and tries == MOST_TRIES:
+            return replace(told, tries=0, next_at=now + A_DAY, error=error)
         pause = min(max(FIRST_WAIT * 2 ** (tries - 1), wait), LONGEST_WAIT)
         return replace(told, tries=tries, next_at=now + pause, error=error)
 
@@ -113,7 +120,8 @@ async def test(gateway: Gateway, actor: Actor, channel_id: str | None = None) ->
         raise Refused("conflict", "there is no channel: add one, or set POSTERN_TELL")
     link = f"{gateway.site.base_url}/incidents"
     said = (
-        "Postern: a test. Incidents are told here when they open, for each other reason, and when they close."
+        "Postern: a test. Incidents are told here when they open, for each other reason, each day until somebody"
+        " acknowledges them, and when they close."
     )
     at = str(Time(gateway.clock()))
     document = {"type": "test", "timestamp": at, "data": {"sentence": said, "url": link}}
@@ -135,7 +143,7 @@ def _to_tell(incident: Incident, told: ChannelState) -> IncidentMoment | None:
         return None
     if not told.opened_at:
         return "opened"
-    return "updated" if set(reasons_to_tell(incident)) - set(told.reasons) else None
+    return "updated" if set(reasons_to_tell(incident)) - set(told.reasons) else "reminded"
 
 
 async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment) -> Notice:
@@ -151,6 +159,10 @@ async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment) 
     if moment == "updated":
         reasons = reasons_to_tell(incident)
         parts, at, key = ["Another reason.", *parts], incident.last_at, f"{key}.{len(reasons)}"
+    if moment == "reminded":
+        days = (gateway.clock() - at) // A_DAY
+        still = f"A reminder: this is open since {to_the_minute(at)}, and nobody has acknowledged it."
+        parts, at, key = [still, *parts], at + days * A_DAY, f"{key}.{days:.0f}"
     if incident.closed_at is not None and moment == "closed":
         at = incident.closed_at
         parts = [f"Over: {parts[0]}", f"Closed because {incident.closed_because}."]
