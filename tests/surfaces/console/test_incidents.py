@@ -232,6 +232,16 @@ def test_a_secret_that_fits_no_call_is_not_saved_and_what_is_typed_outlives_the_
     assert statuses(console, calls) == [("rejected", 0)] * 3
 
 
+def test_calls_without_an_event_or_a_value_do_not_repeat_the_reason_above_them(
+    outside: Outside, visitor: Client
+) -> None:
+    shop = outside.shop("Shop without a mapping", "right")
+    assert {outside.sold(shop, b"{}", SECRET)[0] for _ in range(2)} == {401}
+    page = visitor.get(f"/incidents/{open_incident(outside.program.data_dir, shop['id'], count=2)}").text
+    assert len(re.findall("POST from 127.0.0.1", page)) == 2
+    assert page.count("was made with another secret") == 1
+
+
 def test_a_deed_that_fits_no_incident_is_refused(outside: Outside, visitor: Client, broken: Path) -> None:
     own = open_incident(outside.program.data_dir, "", "calls wait", "gateway")
     assert "The gateway: needs help since" in re.sub(r"<[^>]*>", "", visitor.get(f"/incidents/{own}").text)

@@ -24,6 +24,8 @@ def shop(outside: Outside) -> str:
 
 def test_a_row_says_event_values_webhook_and_answer(console: Console, shop: str) -> None:
     console.open(f"/calls?webhook={shop}")
+    expect(console.page.get_by_role("heading", name="Calls", exact=True)).to_be_visible()
+    expect(console.page.get_by_role("columnheader", name="What came")).to_be_visible()
     rows = console.page.locator("table.calls tbody tr:visible")
     expect(rows).to_have_count(1)  # duplicates are folded below their first call
     console.page.get_by_role("button", name="+2 duplicates").click()

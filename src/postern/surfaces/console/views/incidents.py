@@ -71,8 +71,8 @@ async def _page(
         most_untyped=MOST_UNTYPED,
         said=said,
         wrong=wrong,
-        # The heading says it, and the link of a call needs a name.
-        reason=lambda item: "" if item.event or item.fields else sentences.reason(item),
+        # The heading has the reason, and the link of a call needs a name.
+        reason=lambda item: "" if item.event or item.fields else f"{item.method} from {item.address or '?'}",
         path="/calls",
     )
 
