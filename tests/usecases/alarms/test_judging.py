@@ -385,17 +385,21 @@ async def test_a_silence_opens_after_the_grace_and_ends_with_the_next_call(desk:
         assert float(one.first_at) == last - last % 60
 
 
-async def test_a_gateway_that_was_away_does_not_say_that_nobody_called(desk: Desk) -> None:
+async def test_a_gateway_that_was_away_says_what_went_wrong_before_and_not_that_nobody_called(
+    desk: Desk,
+) -> None:
     rhythm = {"rows": ["Mon-Sun 0-24: 15"], "timeZone": "UTC"}
-    webhook_id = await desk.webhook(alarms={"rhythm": rhythm})
+    webhook_id, broken = await desk.webhook(alarms={"rhythm": rhythm}), await desk.webhook()
     clock = Clock(desk, -86_400 * 2)
     await desk.call(webhook_id, {"n": 1}, at=clock.now)
     await clock.passes(15)
+    for _ in range(3):
+        await desk.call(broken, b"no JSON", at=clock.now)
     await clock.passes(3 * HOUR)  # nobody judged meanwhile, so nobody took calls
-    assert await clock.open() == []
+    assert [one.webhook_id for one in await clock.open()] == [broken]
     for _ in range(20):
         await clock.passes(60)
-    assert [one.kind for one in await clock.open()] == ["silence"]
+    assert [one.kind for one in await clock.open()] == ["silence", "rejected"]
 
 
 async def test_a_disk_with_little_room_is_told_until_it_has_more(house: House) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from postern import identity
 from postern.core.history.invocation import HistoryFilter
+from postern.usecases.alarms import incidents
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.deliveries import replays
 from postern.usecases.history import findable, history, volumes
@@ -168,3 +169,38 @@ async def test_it_is_said_for_a_while_also_after_a_restart(place: Place) -> None
     await place.watch.round()
     await readiness._look(house.gateway)
     assert house.gateway.runtime.troubles == []
+
+
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+async def test_a_call_that_is_given_up_at_its_turn_is_told_once_also_if_nobody_judged_for_long(
+    place: Place, hours: int
+) -> None:
+    house, alarms = place.house, AlarmLoop(place.house.gateway)
+    webhook = await house.webhook(turns={"by": "customer"})
+    await alarms.round()
+    house.engine.refuses = "it is not what it should be"
+    given_up = await house.recorded(webhook, b'{"customer": "a"}')
+    await house.deliver()
+    house.engine.refuses = ""
+    await place.is_set(hours * 3600)
+    place.clock.passes(1200)
+    for closed_because in ("", "each of its calls has gone through"):
+        for _ in range(3):
+            place.clock.passes(20)
+            await alarms.round()
+        told = (await incidents.listing(house.gateway, OWNER)).items
+        assert [one.closed_because for one in told] == [closed_because]
+        await history.replay(house.gateway, OWNER, given_up)
+        await house.deliver()
+
+
+async def test_what_is_seldom_looked_at_waits_for_no_time_of_a_wrong_clock(place: Place) -> None:
+    alarms, store = AlarmLoop(place.house.gateway), place.house.gateway.store
+    for hours in (0, 40 * 24, -40 * 24):
+        await place.is_set(hours * 3600)
+        await alarms.round()
+    store.room = lambda: (2**30, 2**40)  # type: ignore[method-assign]
+    for _ in range(2):
+        place.clock.passes(3600)
+        await alarms.round()
+    assert [list(one.reasons) for one in await store.incidents.open()] == [["disk"]]

@@ -73,6 +73,8 @@ class AlarmLoop:
         self._seldom_at = 0.0
         self._nearly_full: dict[str, str] = {}
         self._more = ""
+        self._away = 0.0
+        """Seconds before this round in which nobody judged: what happened then is still to be told."""
         self._loop = Loop("alarms", self._work, JUDGE_EVERY, gateway.runtime.may_be_over.wait)
         self.run, self.stop = self._loop.run, self._loop.stop
 
@@ -93,7 +95,8 @@ class AlarmLoop:
         if before is None or not 0 <= now - before[0] <= LONGEST_GAP or not since:
             since = now
             await store.chores.reach(TURN, str(int(now)), now)
-        if now >= self._seldom_at:
+        self._away = min(max(now - before[0], 0.0), LOOK_BACK * 60) if before else 0.0
+        if not 0 < self._seldom_at - now <= SELDOM:  # also after a clock that was ahead
             self._seldom_at = now + SELDOM
             await self._judge_room(now)
             await self._judge_second_secrets(now)
@@ -189,14 +192,14 @@ class AlarmLoop:
         waiting = {} if troubles & {"engine cannot start", "calls wait"} else await store.waiting()
         since = min(
             [
-                now - LATELY * 60,
+                now - LATELY * 60 - self._away,
                 *(incident.first_at for incident in self._open.values() if incident.kind == "not_started"),
             ]
         )
         passed_over = await store.passed_over(since)
         read = max(sum(map(len, found.values())) for found in (waiting, passed_over))
         self._more = "at least " if read >= MANY else ""
-        in_trouble = await store.in_trouble(minute - RECENT) | waiting.keys() | passed_over.keys()
+        in_trouble = await store.in_trouble(minute - self._recent) | waiting.keys() | passed_over.keys()
         in_trouble |= {webhook_id for webhook_id, kind in self._open if kind in OF_CALLS}
         for ids in self._next_ones(in_trouble):
             counted = await store.minutes(ids, minute - LOOK_BACK, minute + 1)
@@ -215,6 +218,10 @@ class AlarmLoop:
         gateway_own = self._open.get(("", "gateway"))
         if gateway_own is not None and gateway_own.last_at < now - LATELY * 60:
             await self._close(gateway_own, now, "all is well again")
+
+    @property
+    def _recent(self) -> int:
+        return RECENT + int(self._away // 60)
 
     def _next_ones(self, in_trouble: Iterable[str]) -> list[list[str]]:
         everyone = sorted(in_trouble)
@@ -236,7 +243,7 @@ class AlarmLoop:
         """``tried``: the calls whose deliveries wait, since when, and were tried in vain for too long. ``passed_over``: those that were
         given up at the head of their turn, and when: one is enough for an incident."""
         waits = list(tried.values())
-        lately = {call: at for call, at in passed_over.items() if at >= now - LATELY * 60}
+        lately = {call: at for call, at in passed_over.items() if at >= now - LATELY * 60 - self._away}
         incident, minute = self._open.get((webhook.id, kind)), int(now // 60)
         ignored: frozenset[str] = frozenset()
         stopped = None
@@ -255,7 +262,8 @@ class AlarmLoop:
                 first = int(min(waits) // 60)
             if first is not None:
                 finding = await self._gathered(webhook.id, kind, range(first, minute + 1), ignored, waits)
-                if finding is not None:
+                # A call of a time that is yet to come does not count as over, however often its incident has closed.
+                if finding is not None and (waits or await self._is_left(webhook.id, kind, finding)):
                     finding = replace(finding, detail=_of_turns(webhook, tried, lately, self._more))
                     await self._begin(webhook.id, kind, finding, now)
             return
@@ -282,6 +290,10 @@ class AlarmLoop:
             not waits and kind in FAILS_CALLERS and not await self._gateway.store.incidents.left(incident, 1)
         ):
             await self._close(incident, now, "each of its calls has gone through")
+
+    async def _is_left(self, webhook_id: str, kind: AlarmKind, finding: Found) -> bool:
+        found = Incident("", webhook_id, kind, finding.last_at, finding.first_at, finding.last_at)
+        return kind not in FAILS_CALLERS or bool(await self._gateway.store.incidents.left(found, 1))
 
     async def _gather(self, before: Incident, finding: Found, now: float) -> None:
         after = replace(before, count=finding.count, reasons=finding.reasons, detail=finding.detail)
@@ -317,7 +329,7 @@ class AlarmLoop:
             return int(min(came) // 60)
         closed = int(closed_at // 60)
         since = {at: counted for at, counted in minutes.items() if at > closed}
-        if not any(is_bad(kind, name) for at in since if at >= minute - RECENT for name in since[at]):
+        if not any(is_bad(kind, name) for at in since if at >= minute - self._recent for name in since[at]):
             return None
         first = incident_start(kind, since, share)
         if first is None and kind == "rejected":
