@@ -14,10 +14,6 @@ import pytest
 from support.choices import SOURCE, Choice, Place, choices, is_about, places, sources
 
 ROOT = SOURCE.parents[1]
-TREES = sources()
-BY_NODE = choices(TREES)
-ALL = [*dict.fromkeys(BY_NODE.values())]
-PLACES = [*dict.fromkeys(places(TREES))]
 
 PARTIAL: dict[str, tuple[str, str]] = {
     "core/signatures/diagnosis/variants.py: secret_words.how": (
@@ -97,10 +93,24 @@ OPEN = {
 """Choices of whose values nothing is said one by one, and why a new one needs nothing else."""
 
 
+# Found when a test asks: each lane of the suite loads this file, and one runs it.
+trees = cache(sources)
+
+
+@cache
+def by_node() -> dict[ast.AST, Choice]:
+    return choices(trees())
+
+
+@cache
+def all_places() -> list[Place]:
+    return [*dict.fromkeys(places(trees()))]
+
+
 @cache
 def told_apart(place: Place) -> list[Choice]:
     """The choices that a place is about; that whose values it has all of, where there is one."""
-    about = [one for one in ALL if is_about(place, one)]
+    about = [one for one in dict.fromkeys(by_node().values()) if is_about(place, one)]
     typed = [one for one in about if one.where.endswith(f": {place.typed}")]
     return typed or [one for one in about if one.values == place.values] or about
 
@@ -111,7 +121,10 @@ def left_out(place: Place) -> set[str]:
 
 def test_a_table_says_something_of_every_value_of_its_choice() -> None:
     lacking = [
-        (place, choice) for place in PLACES for choice in told_apart(place) if choice.values - place.values
+        (place, choice)
+        for place in all_places()
+        for choice in told_apart(place)
+        if choice.values - place.values
     ]
     wrong = [
         f"{place.where} lacks {sorted(choice.values - place.values)} of {choice.where}"
@@ -142,12 +155,12 @@ def mypy(tmp_path_factory: pytest.TempPathFactory) -> str:
     shutil.copy(ROOT / "pyproject.toml", folder)
     if (ROOT / ".mypy_cache").exists():
         shutil.copytree(ROOT / ".mypy_cache", folder / ".mypy_cache")
-    for file in TREES:
+    for file in trees():
         lines = (SOURCE / file).read_bytes().splitlines(keepends=True)
         here = [
             (number, node)
-            for number, node in enumerate(BY_NODE)
-            if BY_NODE[node].where.startswith(f"{file}: ")
+            for number, node in enumerate(by_node())
+            if by_node()[node].where.startswith(f"{file}: ")
         ]
         for number, node in sorted(here, key=lambda one: place_of_first(one[1]), reverse=True):
             line, column = place_of_first(node)
@@ -165,12 +178,14 @@ def test_a_planted_value_is_named(mypy: str) -> None:
     by_mypy = set(map(int, re.findall(r"planted_(\d+)", mypy, re.IGNORECASE)))
     by_tables = {
         number
-        for number, choice in enumerate(BY_NODE.values())
-        for place in PLACES
+        for number, choice in enumerate(by_node().values())
+        for place in all_places()
         if choice.values - place.values <= left_out(place)
         and is_about(place, Choice(choice.where, choice.values | {"planted"}))
     }
-    unnamed = {one.where for number, one in enumerate(BY_NODE.values()) if number not in by_mypy | by_tables}
+    unnamed = {
+        one.where for number, one in enumerate(by_node().values()) if number not in by_mypy | by_tables
+    }
     assert len(by_mypy) > 20 and len(by_tables) > 20
     assert not unnamed - OPEN.keys(), (
         "say something of each value by a match or a table, or say in OPEN why not"
