@@ -50,9 +50,7 @@ class Numbers:
         ["channel", "outcome"],
     )
     engine_starts = _counter(
-        "postern_engine_starts",
-        "Starts that the engine was asked for, by outcome.",
-        ["engine", "outcome"],
+        "postern_engine_starts", "Starts that the engine was asked for, by outcome.", ["engine", "outcome"]
     )
     runs_ended = _counter(
         "postern_runs_ended",

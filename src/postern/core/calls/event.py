@@ -16,9 +16,7 @@ def _compiled(places: tuple[str, ...]) -> tuple[tuple[bytes, Path], ...]:
 
 
 def event_name(
-    places: tuple[str, ...],
-    header: Callable[[bytes], bytes | None],
-    payload: Callable[[], Payload | None],
+    places: tuple[str, ...], header: Callable[[bytes], bytes | None], payload: Callable[[], Payload | None]
 ) -> str:
     """The first of these places (``header:Name`` or ``body:path``) that the call has; empty if it has none. ``header`` gives
     a header's value by its lower-case name."""

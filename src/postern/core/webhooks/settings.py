@@ -22,13 +22,7 @@ from postern.core.signatures.handshake import HandshakeKind
 from postern.core.signatures.scheme import SignatureScheme, json_schema
 from postern.core.webhooks import bounds
 from postern.core.webhooks.bounds import Bounds, without
-from postern.core.webhooks.conditions import (
-    LONGEST_VALUE,
-    MOST_ROWS,
-    MOST_VALUES,
-    Operator,
-    place_checked,
-)
+from postern.core.webhooks.conditions import LONGEST_VALUE, MOST_ROWS, MOST_VALUES, Operator, place_checked
 from postern.core.webhooks.grouping import LONGEST_FOLDER, folder_of
 from postern.core.webhooks.turns import LONGEST_QUIET, LONGEST_WAIT_FOR_QUIET, MOST_AT_ONCE, by_problem
 
@@ -74,10 +68,7 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
     scheme: (
         Annotated[
             Document,
-            Meta(
-                description="For the provider custom: how it signs.",
-                extra_json_schema=json_schema(),
-            ),
+            Meta(description="For the provider custom: how it signs.", extra_json_schema=json_schema()),
         ]
         | None
     ) = None

@@ -42,12 +42,7 @@ class Deliveries(Repository):
                 return []
             together = accumulate(size for (size,) in sizes)
             count = max(1, sum(size <= most_bytes for size in together))
-        given = {
-            "now": milliseconds(now),
-            "until": milliseconds(now + lease),
-            "most": count,
-            "lane": lane,
-        }
+        given = {"now": milliseconds(now), "until": milliseconds(now + lease), "most": count, "lane": lane}
         return [delivery_of(row) for row in sorted(fetch(connection, _CLAIM, given), key=itemgetter(0))]
 
     @reads

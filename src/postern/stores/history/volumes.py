@@ -8,18 +8,7 @@ way, summing is not.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    delete,
-    func,
-    insert,
-    literal,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, insert, literal, select, update
 
 from postern.core.history.volume import Volume, is_call
 from postern.stores.calls.recorder import count_unrecorded

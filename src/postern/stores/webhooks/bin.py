@@ -11,13 +11,7 @@ from postern.stores.sql import tables
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import all_of, milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import (
-    UNUSUAL_DELIVERIES,
-    deliveries,
-    samples,
-    secrets,
-    webhooks,
-)
+from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, samples, secrets, webhooks
 from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.versions import next_epoch, versions
 from postern.stores.webhooks.webhooks import WebhookStore

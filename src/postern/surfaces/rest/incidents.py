@@ -41,8 +41,7 @@ class IncidentQuery(OnePage):
 
 class RhythmQuery(Shape):
     time_zone: ShortText = Field(
-        default="",
-        description="Like Europe/Berlin. Needed if the calls keep to hours.",
+        default="", description="Like Europe/Berlin. Needed if the calls keep to hours."
     )
 
 

@@ -60,13 +60,7 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
         raise Refused("rate_limited", "Too many listeners are there; end one first.", retry_after=10)
     now = gateway.clock()
     listener = Listener(
-        new_id("lsn"),
-        request.name.strip(),
-        actor.id,
-        actor.name,
-        address[:80],
-        now,
-        now + LEASE,
+        new_id("lsn"), request.name.strip(), actor.id, actor.name, address[:80], now, now + LEASE
     )
     await gateway.store.listeners.enter(listener)
     return shown(views.Entered, listener, by=listener.owner, ask_within=LEASE)
@@ -148,13 +142,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
     present = {other.id: other for other in await _present(gateway)}
     listener = existing(present.get(listener_id), NOT_THERE)
     call = ListenerCall(
-        new_id("hnd"),
-        invocation_id,
-        listener.id,
-        listener.name,
-        listener.owner,
-        gateway.clock(),
-        actor.name,
+        new_id("hnd"), invocation_id, listener.id, listener.name, listener.owner, gateway.clock(), actor.name
     )
     note = noted(gateway, actor, "replayed to a listener", invocation_id, listener=listener.name)
     if not await gateway.store.listeners.hand(call, note):
@@ -200,11 +188,7 @@ async def _own(gateway: Gateway, actor: Actor, listener_id: str) -> Listener:
 
 async def _with_request(gateway: Gateway, call: ListenerCall) -> views.HandedCall:
     story = await recorded(gateway, call.invocation_id)
-    return views.HandedCall(
-        id=call.id,
-        asked_by=call.asked_by,
-        request=request_in(gateway, story),
-    )
+    return views.HandedCall(id=call.id, asked_by=call.asked_by, request=request_in(gateway, story))
 
 
 SWEEP_EVERY = 5.0

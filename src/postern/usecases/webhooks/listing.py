@@ -44,8 +44,7 @@ class WebhookFilterRequest(Shape):
         default=None, description="A sender like shopify; or token, none, schedule."
     )
     state: WebhookState | None = Field(
-        default=None,
-        description="failing: it has an open incident, or cannot be served.",
+        default=None, description="failing: it has an open incident, or cannot be served."
     )
     tag: Annotated[str, Field(max_length=80)] | None = Field(default=None, description="With this tag.")
     folder: Annotated[str, Field(max_length=200)] | None = Field(

@@ -33,10 +33,7 @@ async def presented(gateway: Gateway, webhooks: list[StoredWebhook]) -> list[vie
 
 
 def _presented(
-    gateway: Gateway,
-    webhook: StoredWebhook,
-    tallies: dict[str, Tally],
-    state: ScheduleState | None,
+    gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], state: ScheduleState | None
 ) -> views.Webhook:
     settings, calls = webhook.settings, tallies.get("calls")
     is_recording = webhook.armed_until is not None and webhook.armed_until > gateway.clock()

@@ -7,11 +7,7 @@ from typing import Any, Literal
 from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.core.webhooks.bounds import has_path, is_short_code
-from postern.core.webhooks.settings import (
-    NoAuthentication,
-    WebhookSettings,
-    as_document,
-)
+from postern.core.webhooks.settings import NoAuthentication, WebhookSettings, as_document
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, UnreadableWebhook
 from postern.identity import is_id
 from postern.usecases.access.audit import differences
