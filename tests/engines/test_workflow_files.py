@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.engines.embedded import supervisor
@@ -290,7 +290,6 @@ def test_outside_a_run_a_step_is_the_function_it_was() -> None:
 
 
 @given(payload=st.dictionaries(KEYS, JSON, max_size=5))
-@settings(max_examples=300, deadline=None)
 def test_a_skeleton_of_whatever_was_sent_runs_and_shows_all_that_it_holds(payload: dict[str, Any]) -> None:
     source = skeleton("Order paid", {**EVENT, "payload": payload}, "wh_1")
     assert source.isascii() and all(char.isprintable() or char == "\n" for char in source)
