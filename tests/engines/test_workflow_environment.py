@@ -29,11 +29,7 @@ def test_a_workflow_has_none_of_the_gateways_secrets_in_its_environment(
         POSTERN_SECRET_KEYS_FILE=str(keys),
         SHOP_API_KEY="what the workflow needs",
     )
-    webhook = {
-        "name": "Tell",
-        "authentication": {"method": "none"},
-        "synchronousResponse": {"enabled": True},
-    }
+    webhook = {"name": "Tell", "authentication": {"method": "none"}, "synchronousResponse": {"enabled": True}}
     url = admin_of(program).post("webhooks", webhook).json["url"]
     reply = Client(program.port).post("/webhook/" + url.rpartition("/")[2], {})
     assert reply.status == 200 and reply.json["SHOP_API_KEY"] == "what the workflow needs"

@@ -140,8 +140,7 @@ def it_is_the_same_when_nothing_is_written(folder: Path, program: Program) -> No
         running = rows(data_dir / "engine.db", "SELECT count(*) FROM runs WHERE state IS NULL")
         reached = "SELECT reached FROM chores WHERE name = 'findable'"
         not_found = rows(
-            data_dir / "postern.db",
-            f"SELECT count(*) FROM invocations WHERE id > coalesce(({reached}), '')",
+            data_dir / "postern.db", f"SELECT count(*) FROM invocations WHERE id > coalesce(({reached}), '')"
         )
         return waiting == running == not_found == [(0,)]
 

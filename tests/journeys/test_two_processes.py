@@ -3,14 +3,7 @@ the other."""
 
 from pathlib import Path
 
-from journeys.cluster import (
-    Callers,
-    CountingEngine,
-    ask,
-    deliveries_by_state,
-    history_of,
-    make_webhook,
-)
+from journeys.cluster import Callers, CountingEngine, ask, deliveries_by_state, history_of, make_webhook
 from journeys.cluster import an_engine as an_engine
 from support.forks import impatient
 from support.postgres import PostgresProcess
@@ -19,11 +12,7 @@ from support.waiting import free_port, wait_until
 
 
 def start_pair(
-    start_program: StartProgram,
-    tmp_path: Path,
-    url: str,
-    engine: CountingEngine,
-    lease: float | None = None,
+    start_program: StartProgram, tmp_path: Path, url: str, engine: CountingEngine, lease: float | None = None
 ) -> tuple[Program, Program]:
     """``lease``: for how long what one has claimed is not taken from it."""
 
@@ -83,11 +72,7 @@ def test_a_second_process_with_the_embedded_engine_is_refused(
     both = {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_SECRET_KEYS": "one key for both"}
     start_program(**both, POSTERN_DATA_DIR=str(tmp_path / "first"))
     refused = run_postern(
-        tmp_path,
-        "serve",
-        **both,
-        POSTERN_DATA_DIR=str(tmp_path / "second"),
-        POSTERN_PORT=str(free_port()),
+        tmp_path, "serve", **both, POSTERN_DATA_DIR=str(tmp_path / "second"), POSTERN_PORT=str(free_port())
     )
     assert refused.returncode == 1
     assert "Another Postern with the embedded engine serves this database" in refused.stderr

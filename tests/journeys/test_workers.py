@@ -9,14 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from journeys.cluster import (
-    Callers,
-    CountingEngine,
-    ask,
-    deliveries_by_state,
-    history_of,
-    make_webhook,
-)
+from journeys.cluster import Callers, CountingEngine, ask, deliveries_by_state, history_of, make_webhook
 from journeys.cluster import an_engine as an_engine
 from support.program import Program, run_postern
 from support.waiting import PATIENCE, wait_until

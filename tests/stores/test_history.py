@@ -76,11 +76,7 @@ STATUSES = (
 
 @pytest.mark.parametrize("few, look", [(2_000, 5_000), (2, 4)])
 async def test_a_status_finds_those_that_show_it(
-    store: Store,
-    ids_by: dict[str, set[str]],
-    few: int,
-    look: int,
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, ids_by: dict[str, set[str]], few: int, look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         filtering, "FEW", few

@@ -10,11 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_der_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_private_key
 from hypothesis import given
 from hypothesis import strategies as st
 

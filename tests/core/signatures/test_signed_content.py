@@ -215,7 +215,4 @@ def test_no_value_holds_what_divides_it(template: str, of: dict[str, str], refus
 def test_values_with_nothing_between_them_are_named() -> None:
     assert neighbours(
         "{id}{timestamp}{header:X-A}{query:b}:{bodyfield:c}{fieldline:d}{fieldline:e}{body}"
-    ) == [
-        "x-a and the URL parameter b",
-        "the body's field c and the body's field d",
-    ]
+    ) == ["x-a and the URL parameter b", "the body's field c and the body's field d"]

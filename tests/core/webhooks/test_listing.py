@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_problem
-from postern.core.webhooks.listing import (
-    SORTS,
-    Lately,
-    Listed,
-    WebhookFilter,
-    groups_of,
-    in_order,
-    matching,
-)
+from postern.core.webhooks.listing import SORTS, Lately, Listed, WebhookFilter, groups_of, in_order, matching
 
 
 def one(number: int, name: str = "", **more: Any) -> Listed:

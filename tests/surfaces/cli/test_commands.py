@@ -25,14 +25,7 @@ from postern.usecases.webhooks.requests import WebhookRequest
 from support.client import Client, call, made
 from support.commands import typed
 from support.fresh import fresh_data
-from support.program import (
-    Program,
-    StartProgram,
-    clean_environment,
-    run_command,
-    run_executable,
-    run_postern,
-)
+from support.program import Program, StartProgram, clean_environment, run_command, run_executable, run_postern
 from support.stored import rows
 from support.waiting import wait_until
 

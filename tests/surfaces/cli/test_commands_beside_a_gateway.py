@@ -23,14 +23,7 @@ from postern.surfaces.cli.run import UNAVAILABLE, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
 from support.forks import impatient
-from support.program import (
-    Program,
-    StartProgram,
-    clean_environment,
-    run_command,
-    run_executable,
-    run_postern,
-)
+from support.program import Program, StartProgram, clean_environment, run_command, run_executable, run_postern
 from support.waiting import wait_until
 
 BY_ITSELF_NEVER = impatient(

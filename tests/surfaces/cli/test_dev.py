@@ -82,10 +82,7 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
     )
 
     # It cannot be read: its line, and its last good version goes on.
-    desk.edits(
-        ANSWERS.replace('event["payload"]', 'event["payload"'),
-        r"flows.py, line 4: .+\n +respond\(",
-    )
+    desk.edits(ANSWERS.replace('event["payload"]', 'event["payload"'), r"flows.py, line 4: .+\n +respond\(")
     desk.sees(r"The last good version of flows.py goes on\.\n\S+  1 workflow: pays")
     before = len(desk.program.output())
     assert desk.calls(desk.passing, "Linus").status == 200

@@ -10,14 +10,7 @@ import pytest
 from support.program import Program
 from support.reply import HttpReply
 from support.waiting import wait_until
-from support.webhooks import (
-    SECOND_TOKEN,
-    TOKEN,
-    ServedWebhook,
-    how_many,
-    make_webhook,
-    stories,
-)
+from support.webhooks import SECOND_TOKEN, TOKEN, ServedWebhook, how_many, make_webhook, stories
 from support.wire import exchange
 
 BODY = b'{"customer": {"email": "ada@example.com"}, "items": [{"sku": "A-1"}], "total": 10.50, "paid": true}'

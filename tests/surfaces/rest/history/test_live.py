@@ -117,10 +117,7 @@ def test_a_stream_goes_on_after_the_last_event_that_was_seen(
         first = called(webhook)
         assert ear.call()["id"] == first
     missed = [called(webhook), called(webhook, "wrong")]
-    for resumed in (
-        watching(served, query, Last_Event_ID=first),
-        watching(served, f"{query}&after={first}"),
-    ):
+    for resumed in (watching(served, query, Last_Event_ID=first), watching(served, f"{query}&after={first}")):
         with resumed as ear:
             received = []
             while missed[-1] not in received:
