@@ -60,10 +60,9 @@ def n8n(folder: Path, port: int, told: str, installed: Path | None) -> Start:
         "contentType": "binaryData",
         "inputDataFieldName": "data",
     }
-    tell |= {
-        "sendHeaders": True,
-        "headerParameters": {"parameters": [{"name": "x-seen", "value": SAY_IN_N8N}]},
-    }
+    said = {"x-seen": SAY_IN_N8N, "content-type": "application/octet-stream"}
+    named = [{"name": name, "value": value} for name, value in said.items()]
+    tell |= {"sendHeaders": True, "headerParameters": {"parameters": named}}
     nodes: list[dict[str, Any]] = [
         {
             "id": name,
