@@ -13,11 +13,14 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 from starlette.requests import Request
+from starlette.responses import Response
 
+from postern.core.access.accounts import Actor
 from postern.core.moment import iso
+from postern.core.problems import Refused
 from postern.surfaces.console.views.webhooks import send_again as views
 from postern.surfaces.console.visit import Form, Visit
-from stand_in import Reply, stand_in
+from stand_in import Received, Reply, stand_in
 from support.client import PASSWORD
 from support.house import OWNER, House, a_house
 from support.program import Program
@@ -28,12 +31,20 @@ AGAIN = {"account": "repos/acme/shop", "token": "a token"}
 GITHUB = {"method": "hmac", "provider": "github", "secret": "0123456789abcdef"}
 
 
-async def page(house: House, webhook: str, since: str, method: str = "GET") -> tuple[int, str]:
-    query = urlencode({"since": since, "now": "1"}) if method == "GET" else ""
-    scope = {"type": "http", "method": method, "path": "/", "headers": [], "query_string": query.encode()}
-    request = Request(scope | {"path_params": {"webhook": webhook}})
-    view = views.show if method == "GET" else views.ask
-    answer = await view(Visit(request, house.gateway, OWNER, Form({"since": since})))
+async def asked(
+    house: House, webhook: str, view: Any, actor: Actor = OWNER, form: Any = (), **query: str
+) -> Response:
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    scope |= {"query_string": urlencode(query).encode(), "path_params": {"webhook": webhook}}
+    answer: Response = await view(Visit(Request(scope), house.gateway, actor, Form(form)))
+    return answer
+
+
+async def page(house: House, webhook: str, since: str, method: str = "GET", **query: str) -> tuple[int, str]:
+    if method == "GET":
+        answer = await asked(house, webhook, views.show, since=since, **query or {"now": "1"})
+    else:
+        answer = await asked(house, webhook, views.ask, form={"since": since})
     assert answer.media_type == "text/html"
     return answer.status_code, bytes(answer.body).decode()
 
@@ -43,23 +54,10 @@ async def test_whatever_a_sender_answers_is_said_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     monkeypatch.setattr("postern.usecases.sending_again.senders.PAUSES", (0.0,))
-    replies: list[Any] = [
-        Reply(500),
-        Reply(401),
-        Reply(403, {"Retry-After": "90"}),
-        Reply(404),
-        Reply(400),
-        Reply(body=b"<html>"),
-    ]
-    words = [
-        "answered 500",
-        "the account or the token",
-        "the next request in 90 s",
-        "answered 404",
-        "answered 400",
-        "with JSON",
-    ]
-
+    replies = [
+        (Reply(500), "answered 500"), (Reply(401), "the account or the token"), (Reply(404), "answered 404"),
+        (Reply(403, {"Retry-After": "90"}), "the next request in 90 s"), (Reply(400), "answered 400"), (Reply(body=b"<html>"), "with JSON"),
+    ]  # fmt: skip
     async with a_house(tmp_path, POSTERN_OUTBOUND_ALLOWED="127.0.0.1") as house:
         webhook = await house.webhook(authentication=GITHUB)
         status, text = await page(house, webhook.id, "", "GET")
@@ -69,10 +67,11 @@ async def test_whatever_a_sender_answers_is_said_on_the_page(
             status, text = await page(house, webhook.id, since, method)
             assert status == 422 and 'id="wrong-since"' in text, since
 
-        async with stand_in(lambda _: replies[0]) as server:
+        async with stand_in(lambda _: replies[0][0]) as server:
             again = AGAIN | {"api": server.url}
             webhook = await house.webhook(authentication=GITHUB, sendAgain=again)
-            for said in words:
+            while replies:
+                said = replies[0][1]
                 status, text = await page(house, webhook.id, "2h", method)
                 assert said in text and status == (200 if said.endswith(" s") else 409), said
                 del replies[0]
@@ -80,11 +79,50 @@ async def test_whatever_a_sender_answers_is_said_on_the_page(
         assert status == 409 and "No connection" in text
 
 
-async def test_shopify_says_what_to_do_and_has_no_button(tmp_path: Path) -> None:
-    async with a_house(tmp_path) as house:
-        webhook = await house.webhook(authentication=GITHUB | {"provider": "shopify", "secret": "a" * 32})
-        status, text = await page(house, webhook.id, "2h")
-    assert status == 200 and "sends no webhook again" in text and "Ask Shopify" not in text
+async def test_it_offers_what_can_be_done_and_asks_for_nothing_before(tmp_path: Path) -> None:
+    rows: list[Any] = [{"guid": f"g{n}", "id": n, "status_code": 502, "event": "push"} for n in (1, 2)]
+
+    def answer(request: Received) -> Reply:
+        hooks = [{"id": 7, "config": {"url": webhook.url}}]
+        listed = hooks if request.target.endswith("/hooks?per_page=100") else rows
+        return Reply(body=json.dumps({"data": rows} if "events" in request.target else listed).encode())
+
+    async with a_house(tmp_path, POSTERN_OUTBOUND_ALLOWED="127.0.0.1") as house, stand_in(answer) as server:
+        again = AGAIN | {"api": server.url}
+        webhook = await house.webhook(authentication=GITHUB, sendAgain=again)
+        _, text = await page(house, webhook.id, "2h", look="0")
+        assert "Reading the list of GitHub" in text and server.received == []
+        _, text = await page(house, webhook.id, "2h")
+        assert "Ask GitHub to send 2 events again" in text and 'name="look"' not in text
+        assert {one.method for one in server.received} == {"GET"}
+        _, text = await page(house, webhook.id, "2h", "POST")
+        assert "is asked to send 2 events again" in text and "Ask GitHub" not in text
+        for look in ("3", str(views.MOST_LOOKS), "99"):
+            _, text = await page(house, webhook.id, "2h", look=look, now="1")
+            assert "2 asked for before, and not sent yet." in text and "Ask GitHub" not in text
+            assert ('"look" value="4"' in text, 'name="look"' in text) == (look == "3",) * 2
+        assert sum(one.method == "POST" for one in server.received) == 2
+        reader = Actor("reader", "read")
+        shown = await asked(house, webhook.id, views.show, reader)
+        assert b"Only people who may write" in shown.body
+        with pytest.raises(Refused, match="write"):
+            await asked(house, webhook.id, views.save_access, reader, {"sendAgain": "on"})
+        forgets = re.search(r'name="sendAgain" value="(.*?)" formnovalidate', text)
+        assert forgets is not None
+        form = {"sendAgain": forgets[1], "sendAgain.account": "repos/acme/shop", "sendAgain.token": ""}
+        saved = await asked(house, webhook.id, views.save_access, form=form, incident="2026-11-01T10:30:00Z")
+        assert saved.headers["location"].endswith("/send-again?incident=2026-11-01T10%3A30%3A00.000Z")
+        _, text = await page(house, webhook.id, "")
+        assert 'id="told"' not in text, "without a token nobody can be asked"
+        stripes = again | {"account": ""}, "stripe events resend"
+        for sender, (access, said) in {
+            "shopify": (None, "sends no webhook again"),
+            "stripe": stripes,
+        }.items():
+            secret = {"provider": sender, "secret": "whsec_" + "a" * 32}
+            other = await house.webhook(authentication=GITHUB | secret, sendAgain=access)
+            _, text = await page(house, other.id, "2h")
+            assert said in text and f"Ask {sender.title()}" not in text
 
 
 class GitHub(BaseHTTPRequestHandler):
