@@ -23,6 +23,39 @@ def webhook(outside: Outside) -> dict[str, Any]:
     return made
 
 
+def test_columns_and_tall_rows_are_chosen_and_stay_so(console: Console, webhook: dict[str, Any]) -> None:
+    page, view = console.page, console.page.get_by_role("button", name="View")
+    console.open("/calls")
+    row, whose = page.locator("table.calls tbody tr").first, page.locator("table.calls .whose")
+    low = row.evaluate("(one) => one.offsetHeight")
+    view.click()
+    assert console.violations() == []
+    for name in ("Webhook", "Tall rows"):
+        page.get_by_label(name, exact=True).click()
+    for again in (lambda: None, page.reload, lambda: console.open(f"/calls?webhook={webhook['id']}")):
+        again()
+        expect(whose.first).to_be_hidden()
+        assert row.evaluate("(one) => one.offsetHeight") > low + 8
+    view.click()
+    page.get_by_label("Webhook", exact=True).check()
+    expect(whose.first).to_be_visible()
+    expect(page.get_by_label("Tall rows")).to_be_checked()
+
+
+def test_a_call_beside_its_list_has_as_many_columns_as_fit(console: Console) -> None:
+    page, shop = console.page, console.shop("Shop beside", "right")
+    assert console.sold(shop, b"{}", "wrong")[0] == 401
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    console.open(f"/webhooks/{shop['id']}/calls")
+    page.locator("table.calls a.opens").first.click()
+    parts = page.locator("[data-panel] .call-columns > section")
+    expect(parts).to_have_count(2)
+    assert parts.evaluate_all("(all) => all.map((one) => one.scrollWidth > one.clientWidth)") == [
+        False,
+        False,
+    ]
+
+
 @pytest.mark.parametrize("width", [1280, 360])
 def test_a_long_name_widens_no_page(console: Console, webhook: dict[str, Any], width: int) -> None:
     page = console.page

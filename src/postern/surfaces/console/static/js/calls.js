@@ -6,6 +6,7 @@ const rows = () => [...document.querySelectorAll("table.calls tbody tr:not([hidd
 const current = () => document.querySelector("table.calls tr[aria-current]");
 
 export function start() {
+  columns();
   document.addEventListener("click", (event) => {
     const link = event.target.closest("table.calls a.opens");
     const plain = !event.button && !event.ctrlKey && !event.metaKey && !event.shiftKey;
@@ -111,6 +112,31 @@ function step(row, by) {
   }
   next.querySelector("a.opens").focus({ preventScroll: true });
   next.scrollIntoView({ block: "nearest" });
+}
+
+// --- columns, which this browser keeps: the names of the boxes that are not as the page has them
+
+function columns() {
+  let others = new Set();
+  const show = () => (document.documentElement.dataset.columns = [...others].join(" "));
+  try {
+    others = new Set((localStorage.getItem("columns") ?? "").split(" "));
+  } catch {} // a browser may keep nothing
+  show();
+  document.addEventListener("beforetoggle", (event) => {
+    for (const box of event.target.querySelectorAll("[data-column]")) {
+      box.checked = box.defaultChecked !== others.has(box.dataset.column);
+      box.closest("fieldset").hidden = false;
+    }
+  }, true);
+  document.addEventListener("change", ({ target }) => {
+    if (!target.dataset.column) return;
+    others[target.checked === target.defaultChecked ? "delete" : "add"](target.dataset.column);
+    show();
+    try {
+      localStorage.setItem("columns", [...others].join(" "));
+    } catch {}
+  });
 }
 
 // --- marks
