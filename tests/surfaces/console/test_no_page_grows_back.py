@@ -31,7 +31,8 @@ CEILINGS = {
     "/volume": (75, 9),
     "/workflows": (110, 5),
     "/tester": (125, 11),
-    "/settings": (80, 14),
+    "/settings": (55, 14),
+    "/settings/channels": (70, 16),
     "/settings/retention": (205, 12),
     "/bin": (25, 3),
 }

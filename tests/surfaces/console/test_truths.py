@@ -576,6 +576,12 @@ def test_without_scripts_nothing_waits_for_one(console: Console) -> None:
         expect(page.locator(".plot").first).to_be_hidden()
         page.get_by_text("Show the numbers as a table").click()
         expect(page.locator("#table-outcomes")).to_be_visible()
+        page.goto(console.program.url + "/settings/channels")
+        expect(page.locator("#after")).to_be_hidden()
+        page.locator("#kind").select_option("telegram")
+        expect(page.locator("#after")).to_be_visible()
+        for text, is_seen in (("Chat", True), ("Signing secret", False), ("Mail addresses", False)):
+            expect(page.get_by_text(text, exact=True)).to_be_visible(visible=is_seen)
 
 
 def test_each_announced_secret_is_shown_with_where_it_came_from_and_taken_as_it_was_seen(
