@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from postern.surfaces.console.views.webhooks import settings
+from postern.surfaces.console.visit import Form
 from support.stored import rows
 from surfaces.console.conftest import Console, Outside
 
@@ -102,6 +104,19 @@ def test_a_call_that_comes_while_one_edits_opens_over_the_page_with_room(
     console.click("Discard", "link")
     expect(page.locator(".save-bar")).to_be_hidden()
     page.set_viewport_size({"width": 1280, "height": 800})
+
+
+@pytest.mark.parametrize("row", ["Mon-Fri 8-18: 120", "Sat-Sun 0-24: 45", "Tue 9-17: 4321", ""])
+def test_a_sentence_saves_the_rhythm_that_it_shows(row: str) -> None:
+    rhythm = {"rows": [row], "timeZone": "Europe/Berlin"} if row else None
+    said = settings._said(rhythm)
+    assert said is not None and (said["quiet"] or "") in said["quiets"]
+    assert said["days"] in said["days_offered"] and {said["begin"], said["end"]} <= said["hours"].keys()
+    chosen = {"quiet": said["quiet"] or "", "days": said["days"], "from": said["begin"], "to": said["end"]}
+    form = {f"rhythm.{name}": str(one) for name, one in chosen.items()} | {"alarms.rhythm.rows": ""}
+    patch = settings.request_of(Form(form | {"alarms.rhythm.timeZone": "Europe/Berlin"}))
+    assert patch == {"alarms": {"rhythm": rhythm}}
+    assert (settings.DAYS["Mon-Fri"], settings.DAYS["Mon-Sun"]) == ("on weekdays", "on every day")
 
 
 def test_a_rhythm_is_said_in_a_sentence_and_proposed_from_its_calls(
