@@ -176,7 +176,7 @@ def step(
     _nothing_more("@step", more, "retries", "wait", "name")
     if function is None:
         return lambda real: step(real, retries=retries, wait=wait, name=name)  # type: ignore[call-overload] # `real` has any type
-    trying = _Trying(name or function.__name__, retries, wait)
+    trying = _Trying(function, name or function.__name__, retries, wait)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -184,7 +184,7 @@ def step(
             return function(*args, **kwargs)
         with runner.once(trying.title) as once:
             if once.result is None:
-                once.result = trying.as_result(trying.call(once.stand_in, function, args, kwargs))
+                once.result = trying.as_result(trying.call(once.stand_in, args, kwargs))
         # Read back: the first run sees exactly what a later one will.
         return json.loads(once.result)
 
@@ -194,7 +194,7 @@ def step(
             return await function(*args, **kwargs)
         with runner.once(trying.title) as once:
             if once.result is None:
-                result = await trying.call_async(once.stand_in, function, args, kwargs)
+                result = await trying.call_async(once.stand_in, args, kwargs)
                 once.result = trying.as_result(result)
         return json.loads(once.result)
 
@@ -225,21 +225,15 @@ def _runner_of_steps() -> Runner | None:
 
 @dataclass(frozen=True, slots=True)
 class _Trying:
-    """How often a step is tried, and how its result is recorded."""
+    """A step's function, how often it is tried, and how its result is recorded."""
 
+    function: Callable[..., Any]
     title: str
     retries: int
     wait: float
 
-    def call(
-        self,
-        stand_in: StandIn | None,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-    ) -> Any:
-        action = function if stand_in is None else stand_in.action(self.title, function)
-        wait = time.sleep if stand_in is None else stand_in.pause
+    def call(self, stand_in: StandIn | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        action, wait = self._action(stand_in), time.sleep if stand_in is None else stand_in.pause
         with _within_a_step():
             attempt = 0
             while True:
@@ -250,15 +244,11 @@ class _Trying:
                 attempt += 1
 
     async def call_async(
-        self,
-        stand_in: StandIn | None,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        self, stand_in: StandIn | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         import asyncio
 
-        action = function if stand_in is None else stand_in.action(self.title, function)
+        action = self._action(stand_in)
         with _within_a_step():
             attempt = 0
             while True:
@@ -273,6 +263,9 @@ class _Trying:
                 else:
                     stand_in.pause(pause)
                 attempt += 1
+
+    def _action(self, stand_in: StandIn | None) -> Callable[..., Any]:
+        return self.function if stand_in is None else stand_in.action(self.title, self.function)
 
     def _pause(self, attempt: int, error: Exception) -> float:
         if attempt == self.retries:
