@@ -240,6 +240,8 @@ def test_calls_without_an_event_or_a_value_do_not_repeat_the_reason_above_them(
     page = visitor.get(f"/incidents/{open_incident(outside.program.data_dir, shop['id'], count=2)}").text
     assert len(re.findall("POST from 127.0.0.1", page)) == 2
     assert page.count("was made with another secret") == 1
+    listed = visitor.get("/incidents").text
+    assert "Signature does not match (2)." in listed and "2 calls rejected:" not in listed
 
 
 def test_a_deed_that_fits_no_incident_is_refused(outside: Outside, visitor: Client, broken: Path) -> None:

@@ -58,3 +58,8 @@ def test_a_field_without_an_error_has_none_under_it() -> None:
     assert words.error_under(
         {"cors.origins.0": "no site", "cors.origins.1": "none either"}, "cors.origins"
     ) == ("no site; none either")
+
+
+def test_a_note_of_the_audit_log_leaves_out_what_was_not_asked_for() -> None:
+    assert words.changed({"status": "failed", "code": None}) == '{"status": "failed"}'
+    assert words.changed({"before": None, "after": True}) == "nothing → on"

@@ -305,6 +305,8 @@ def changed(value: Any) -> str:
     """A part of a note in the audit log: most say what was before and what is after, some only what is."""
     if isinstance(value, dict) and value.keys() == {"before", "after"}:
         return f"{shown(value['before'])} → {shown(value['after'])}"
+    if isinstance(value, dict):
+        value = {name: one for name, one in value.items() if one is not None}
     return shown(value)
 
 
