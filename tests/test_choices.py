@@ -69,6 +69,14 @@ PARTIAL: dict[str, tuple[str, str]] = {
         "came_again starts",
         "have sentences of their own",
     ),
+    "usecases/alarms/telling.py: TellLoop._tell_one: if moment": (
+        "opened",
+        "is tried again soon, and stays open",
+    ),
+    "usecases/alarms/telling.py: _notice: if moment": (
+        "opened",
+        "is told with the incident's sentence alone",
+    ),
     "usecases/alarms/channels.toml": ("mailto webhook", "are messages of their own, made in Python"),
 }
 """Places that leave out some values, and why."""
@@ -86,7 +94,6 @@ OPEN = {
     "surfaces/http/states.py: Do": "each is a method's name, looked up when the module is loaded",
     "surfaces/http/states.py: Wait": "which of two is asked, and the others wait alike",
     "surfaces/rest/operations.py: ReferencedSecret.kind": "is shown as it is",
-    "usecases/alarms/telling.py: IncidentMoment": "which of two",
     "usecases/calls/receive.py: CallerState": "is asked for the one that is meant",
     "usecases/calls/views.py: Result": "is shown with its reason",
     "usecases/history/views/calls.py: Attempt.outcome": "is shown as it is",
