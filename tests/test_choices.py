@@ -65,10 +65,7 @@ PARTIAL: dict[str, tuple[str, str]] = {
     ),
     "surfaces/console/templates/workflows.html": ("unknown", "is no state of a run in the embedded engine"),
     "usecases/calls/found.py: FoundSoFar.__init__.because": ("came_again starts", "need no reason"),
-    "usecases/calls/found.py: FoundSoFar.in_words": (
-        "came_again starts",
-        "have sentences of their own",
-    ),
+    "usecases/calls/found.py: FoundSoFar.in_words": ("came_again starts", "have sentences of their own"),
     "usecases/alarms/telling.py: TellLoop._tell_one: if moment": (
         "opened",
         "is tried again soon, and stays open",

@@ -176,10 +176,7 @@ def test_a_setting_is_read_as_its_type() -> None:
         ({"POSTERN_HOST": "192.0.2.1"}, "Set POSTERN_HOST"),
         ({"POSTERN_DATA_DIR": "/dev/null/data"}, "/dev/null/data cannot be used"),
         ({"POSTERN_DATABASE_URL": "sqlite:////dev/null/x/postern.db"}, "/dev/null cannot be used"),
-        (
-            {"POSTERN_ENGINE": "embedded", "POSTERN_WORKFLOWS": "/dev/null/flows"},
-            "/dev/null cannot be used",
-        ),
+        ({"POSTERN_ENGINE": "embedded", "POSTERN_WORKFLOWS": "/dev/null/flows"}, "/dev/null cannot be used"),
         ({"POSTERN_ENGINE": "temporal", "POSTERN_TEMPORAL_ADDRESS": "::::"}, "POSTERN_ENGINE=temporal"),
         (ENGINES["http"] | {"POSTERN_HTTP_ALLOWED_RANGES": "here"}, "POSTERN_ENGINE=http"),
     ],

@@ -84,9 +84,7 @@ async def test_an_array_of_calls_is_admitted_as_each_of_its_elements(house: Hous
     assert (shown.count, shown.done, shown.skipped) == (3, 2, 1)
 
 
-async def test_elements_of_an_array_with_a_signed_delivery_id_all_start(
-    house: House,
-) -> None:
+async def test_elements_of_an_array_with_a_signed_delivery_id_all_start(house: House) -> None:
     """Of those that come, and of those that are admitted: all have the signed delivery id of their array."""
     protected = {"arrays": "each", "duplicateProtection": {"enabled": True}}
     how = {"method": "hmac", "provider": "generic", "secret": SECRET}

@@ -525,9 +525,7 @@ async def test_the_webhook_is_found_at_its_sender_by_its_address_on_any_page(
             assert "knows no webhook" in (await refused(asking)).detail
 
 
-async def test_ids_stay_parts_of_a_path_and_what_is_kept_of_a_list_is_bounded(
-    house: House,
-) -> None:
+async def test_ids_stay_parts_of_a_path_and_what_is_kept_of_a_list_is_bounded(house: House) -> None:
     vendor = Vendor("github", house)
     ids: list[Any] = ["7/../../../user/keys?x="]
 

@@ -356,10 +356,7 @@ async def test_a_new_webhook_keeps_its_url_unless_another_one_has_it(house: Hous
     wrong = "is not one that Postern has made; leave it out for a new URL"
     for guessable in ("orders", 7, None, f"{code} "):
         refused_fields = await fields_refused(noted(**entry | {"shortCode": guessable, "more": 1}))
-        assert refused_fields == {
-            "webhooks.0.shortCode": wrong,
-            "webhooks.0.more": "is not a known setting",
-        }
+        assert refused_fields == {"webhooks.0.shortCode": wrong, "webhooks.0.more": "is not a known setting"}
 
 
 async def test_an_id_counts_before_a_name_and_one_that_is_unknown_means_nothing(house: House) -> None:
