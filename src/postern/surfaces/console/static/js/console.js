@@ -40,7 +40,10 @@ document.addEventListener("change", (event) => event.target.matches("[data-submi
 function follow() {
   const links = [...document.querySelectorAll("[data-index] a")];
   const top = (link) => document.getElementById(link.hash.slice(1))?.getBoundingClientRect().top;
-  const at = links.findLast((one) => top(one) < 120) ?? links[0];
+  // The last sections never reach the top of the window.
+  const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+  const last = isEnd ? links.find((one) => one.hash === location.hash && top(one) > 0) ?? links.at(-1) : null;
+  const at = last ?? links.findLast((one) => top(one) < 120) ?? links[0];
   for (const one of links) one === at ? one.setAttribute("aria-current", "true") : one.removeAttribute("aria-current");
 }
 if (document.querySelector("[data-index]")) {
