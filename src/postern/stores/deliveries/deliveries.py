@@ -1,12 +1,21 @@
 """Deliveries that are due: claimed with a lease by the process that is first, and settled by the same."""
 
-from collections.abc import Iterator
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    update,
+)
 
 from postern.core.deliveries.delivery import DeliveryState, Logged, Started
 from postern.core.documents import read_kept
@@ -270,22 +279,30 @@ def waiting_longest(connection: Connection, lanes: list[str] | None = None) -> l
     return rows
 
 
-def _lanes(connection: Connection) -> Iterator[tuple[str, int]]:
-    """The lanes in which something waits, each with the time of its first: one look into the index for each."""
-    yield from fetch(connection, _FIRST_OF_LANE, {"lane": ""})
-    lane = ""
-    while rows := fetch(connection, _FIRST_OF_NEXT_LANE, {"after": lane}):
-        lane = rows[0][0]
-        yield rows[0]
+def _lanes(connection: Connection) -> list[tuple[str, int]]:
+    """The lanes in which something waits, each with the time of its first."""
+    return fetch(connection, _FIRST_OF_EACH_LANE, {})
 
 
 # In the driver, as is what of their calls is read then: each start that is not waited for costs these, and SQLAlchemy
 # takes longer for them than the database.
-_FIRST = select(deliveries.c.lane, deliveries.c.next_at).where(QUEUED).limit(1)
+_ONE: ColumnElement[int] = literal_column("1")  # Postgres plans with it, and not with a parameter
+_FIRST = select(deliveries.c.lane, deliveries.c.next_at).where(QUEUED).limit(_ONE)
 _FIRST_OF_LANE = _FIRST.where(deliveries.c.lane == bindparam("lane")).order_by(deliveries.c.next_at)
-_FIRST_OF_NEXT_LANE = _FIRST.where(deliveries.c.lane > bindparam("after")).order_by(
-    deliveries.c.lane, deliveries.c.next_at
-)
+
+
+def _lane(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
+    first = select(deliveries.c.lane).where(QUEUED, *conditions)
+    return first.order_by(deliveries.c.lane, deliveries.c.next_at).limit(_ONE).scalar_subquery()
+
+
+# One look into the index for each lane, and one way to Postgres for all: there may be a thousand, and this is asked for each second.
+_LANES = select(_lane(deliveries.c.lane >= "").label("lane")).cte("lanes", recursive=True)
+_LANES = _LANES.union_all(select(_lane(deliveries.c.lane > _LANES.c.lane)).where(_LANES.c.lane.is_not(None)))
+_ITS_FIRST = _FIRST.with_only_columns(deliveries.c.next_at).where(deliveries.c.lane == _LANES.c.lane)
+_FIRST_OF_EACH_LANE = select(
+    _LANES.c.lane, _ITS_FIRST.order_by(deliveries.c.next_at).scalar_subquery()
+).where(_LANES.c.lane.is_not(None))
 _IS_DUE = (
     QUEUED,
     deliveries.c.lane == bindparam("lane"),

@@ -96,6 +96,12 @@ class History(Repository):
         return None if row is None else _stories(connection, [invocation_of(row)])[0]
 
     @reads
+    def call(self, connection: Connection, invocation_id: str) -> Invocation | None:
+        """Without its deliveries."""
+        row = connection.execute(select(*_WHOLE).where(invocations.c.id == invocation_id)).first()
+        return None if row is None else _whole(row)
+
+    @reads
     def rejected(
         self, connection: Connection, webhook_id: str, after: str, limit: int, most_bytes: int
     ) -> list[Invocation]:

@@ -82,11 +82,10 @@ def receiver_of(gateway: Gateway, delivery: Delivery) -> Engine | None:
 
 
 async def _as_it_came(gateway: Gateway, invocation_id: str) -> Original:
-    story = await gateway.store.history.get(invocation_id)
-    if story is None or story.invocation.body is None:
+    call = await gateway.store.history.call(invocation_id)
+    if call is None or call.body is None:
         raise EngineRejected(NO_PAYLOAD)
-    call, body = story.invocation, story.invocation.body
-    return original_of(call.method, call.query, call.header_pairs, body)
+    return original_of(call.method, call.query, call.header_pairs, call.body)
 
 
 async def _ask(
