@@ -142,16 +142,10 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
         since, not_before = (earlier.since, earlier.not_before) if earlier else (at, at)
         lane.away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
     is_old = now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER
-    lately = [attempt.get("detail", "") for attempt in delivery.log[1 - MOST_NOT_FOUND :]] + [detail]
-    if is_old and runtime.clock_is_trusted:
-        after = "3 days"
-    elif (
-        trouble.not_found
-        and [said.startswith(trouble.not_found) for said in lately] == [True] * MOST_NOT_FOUND
-    ):
-        after = f"{MOST_NOT_FOUND} tries"
-    else:
-        after = ""
+    said = [*(attempt.get("detail", "") for attempt in delivery.log), detail][-MOST_NOT_FOUND:]
+    is_nowhere = bool(trouble.not_found) and all(text.startswith(trouble.not_found) for text in said)
+    after = "3 days" if is_old and runtime.clock_is_trusted else ""
+    after = after or (f"{MOST_NOT_FOUND} tries" if is_nowhere and len(said) == MOST_NOT_FOUND else "")
     if after:
         counter_of_starts(gateway.engine.name if gateway.engine else "", "given_up").inc()
         await _fail(gateway, delivery, f"given up after {after}: {detail}", now)
