@@ -185,7 +185,7 @@ def test_no_claim_goes_through_all_deliveries() -> None:
     """The table has those of the whole history, too."""
     database = sqlite3.connect(":memory:")
     database.executescript(FIRST_TABLES.read_text("utf-8"))
-    for statement in (rows._RAN_OUT, rows._FREE, rows._COUNT, rows._ANY, rows._HEADS, rows._NEWEST):
+    for statement in (rows._RAN_OUT, rows._NO_TURN, rows._COUNT, rows._ANY, rows._HEADS, rows._NEWEST):
         text = str(statement.compile(dialect=sqlite_dialect()))
         plan = database.execute(f"EXPLAIN QUERY PLAN {text}", [1] * text.count("?")).fetchall()
         found = [one[3] for one in plan if one[3].startswith(("SCAN", "SEARCH")) and "ends" not in one[3]]

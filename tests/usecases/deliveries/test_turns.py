@@ -321,15 +321,29 @@ async def test_what_waits_goes_on_under_the_present_setting(house: House, clock:
     assert await starts(house, webhook) == calls[2:]
 
 
-async def test_a_hold_keeps_the_order(house: House, clock: HeldClock) -> None:
-    webhook = await house.webhook(turns={"by": "customer"})
-    await holds.hold(house.gateway, OWNER, webhook.id)
-    a1, a2 = await called(house, webhook, *"aa")
-    await holds.release(house.gateway, OWNER, webhook.id)
-    (a3,) = await called(house, webhook, "a")
-    for one in (a1, a2, a3):
-        assert await starts(house, webhook) == [one]
-        await ended(house, one)
+async def test_a_hold_keeps_the_order_while_it_ends_step_by_step(house: House, clock: HeldClock) -> None:
+    newest: Any = {"newestAfterSeconds": 1}
+    ordered, burst, late = [await house.webhook(turns=one) for one in ({"by": "customer"}, newest, newest)]
+    for webhook in (ordered, burst, late):
+        await holds.hold(house.gateway, OWNER, webhook.id)
+    a1, a2 = await called(house, ordered, *"aa")
+    b1, _, b3 = await called(house, burst, *"bbb")
+    (c1,) = await called(house, late, "c")
+    for webhook in (ordered, burst, late):
+        await holds._set(house.gateway, OWNER, webhook.id, False, None)
+    (a3,), (c2,) = await called(house, ordered, "a"), await called(house, late, "c")
+    clock.now += 60
+    begun = []
+    for _ in range(3):
+        for webhook in (ordered, burst, late):
+            begun += await starts(house, webhook)
+            await house.gateway.store.deliveries.unhold(webhook.id, "queued", clock.now, 1)
+    assert begun == [c2, a1]
+    assert [(await delivery(house, one)).state for one in (c1, b1, b3)] == ["superseded", "queued", "queued"]
+    assert await starts(house, burst) == [b3]
+    for before, one in ((a1, a2), (a2, a3)):
+        await ended(house, before)
+        assert await starts(house, ordered) == [one]
 
 
 async def test_an_admitted_call_takes_its_turn(house: House, clock: HeldClock) -> None:

@@ -82,7 +82,7 @@ class TurnStore(Repository):
             .with_for_update()
         )
         keys = connection.scalars(older, {"lane": by.lane, "turn": by.turn}).all()
-        given_up = update(deliveries).where(deliveries.c.key.in_(keys), QUEUED, _IS_FREE)
+        given_up = update(deliveries).where(deliveries.c.key.in_(keys))
         given_up = given_up.values(state="superseded", superseded_by=by.key)
         return list(connection.scalars(given_up.returning(deliveries.c.invocation_id))) if keys else []
 
@@ -133,7 +133,7 @@ def _next(
     """The keys of those that go next, with the sizes of their bodies, and whether their process died while they were started."""
     given: Parameters = {"lane": lane, "now": milliseconds(now), "tells": int(tells), "most": most}
     going = [(key, size, True) for key, _, size in fetch(connection, _RAN_OUT, given)]
-    going += [(key, size, False) for key, _, size in fetch(connection, _FREE, given)]
+    going += [(key, size, False) for key, _, size in fetch(connection, _NO_TURN, given)]
     room = most - len(going)
     if turns.at_once is not None and room > 0:
         room = min(room, turns.at_once - fetch(connection, _COUNT, given)[0][0])
@@ -160,10 +160,10 @@ def _next(
 
 
 def _in_turn(rows: Any) -> Any:
-    """The condition of an index, to be repeated in what is to use it."""
-    queued: Any = literal_column("'queued'")
-    held: Any = literal_column("'held'")
-    return and_(rows.c.state == queued, rows.c.state.in_([queued, held]), rows.c.lane != literal_column("''"))
+    """All that waits, also behind a hold: while that ends, step by step, the order is that of all. It is the condition of an index, to
+    be repeated in what is to use it."""
+    states: list[Any] = [literal_column("'queued'"), literal_column("'held'")]
+    return and_(rows.c.state.in_(states), rows.c.lane != literal_column("''"))
 
 
 _SIZE = func.coalesce(
@@ -197,12 +197,12 @@ _RAN_OUT = (
     .order_by(deliveries.c.key)
     .limit(_MOST)
 )
-_FREE = (
-    _CHOSEN.where(*_IN_LINE, deliveries.c.turn.is_(None), _IS_DUE)
+_NO_TURN = (
+    _CHOSEN.where(*_IN_LINE, QUEUED, deliveries.c.turn.is_(None), _IS_DUE)
     .order_by(deliveries.c.place, deliveries.c.key)
     .limit(_MOST)
 )
-_WAITING = _CHOSEN.where(_in_turn(deliveries), _IS_DUE, _IS_FREE)
+_WAITING = _CHOSEN.where(_in_turn(deliveries), QUEUED, _IS_DUE, _IS_FREE)
 _ANY = (
     _WAITING.where(_HERE, deliveries.c.turn.is_not(None))
     .order_by(deliveries.c.turn, deliveries.c.place, deliveries.c.key)
@@ -210,14 +210,17 @@ _ANY = (
 )
 
 
-def _ends_of_turns() -> Any:
-    """The first and the last place of each turn: one pass over the index."""
-    lane, turn, place = deliveries.c.lane, deliveries.c.turn, deliveries.c.place
-    waiting = select(lane, turn, func.min(place).label("first"), func.max(place).label("last"))
-    return waiting.where(*_IN_LINE, turn.is_not(None)).group_by(lane, turn).subquery("ends")
-
-
-_ends = _ends_of_turns()
+_ends = (  # the first and the last place of each turn: one pass over the index
+    select(
+        deliveries.c.lane,
+        deliveries.c.turn,
+        func.min(deliveries.c.place).label("first"),
+        func.max(deliveries.c.place).label("last"),
+    )
+    .where(*_IN_LINE, deliveries.c.turn.is_not(None))
+    .group_by(deliveries.c.lane, deliveries.c.turn)
+    .subquery("ends")
+)
 
 
 def _at(place: Any) -> Any:
