@@ -103,11 +103,11 @@ def invocation_of_key(key: str) -> str:
     return key.rpartition(".")[0]
 
 
-def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:
+def wait_before_retry(attempts: int, asked_for: float = 0.0) -> float:
     """Exponential, with jitter so that deliveries which failed together do not come back together."""
     longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempts - 1, 20))
     wait: float = longest * random.uniform(0.5, 1.0)
-    return max(wait, min(asked_for or 0.0, LONGEST_WAIT))
+    return max(wait, asked_for)
 
 
 class EngineUnavailable(Exception):
@@ -125,7 +125,7 @@ class EngineUnavailable(Exception):
         ``not_found``: how ``detail`` begins where nothing is at that address, perhaps only until the engine has started."""
         super().__init__(detail)
         self.detail = detail
-        self.retry_after = retry_after
+        self.retry_after = min(retry_after or 0.0, LONGEST_WAIT)
         self.only_this = only_this
         self.may_run = may_run
         self.not_found = not_found
