@@ -56,6 +56,19 @@ async def states(desk: Desk) -> list[str]:
     return [row.state for row in await desk.rows(select(deliveries.c.state))]
 
 
+def noted_rests(dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Its pauses, which are not made."""
+    rests: list[float] = []
+
+    async def rest(seconds: float, *until: Coroutine[Any, Any, Any]) -> None:
+        rests.append(seconds)
+        for one in until:
+            one.close()
+
+    monkeypatch.setattr(dispatcher._loop, "rest", rest)
+    return rests
+
+
 async def test_a_slow_start_does_not_hold_up_the_next_ones_and_only_so_many_are_under_way(
     desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,14 +152,8 @@ async def test_an_engine_that_stays_away_is_asked_less_and_less_often(
 ) -> None:
     engine.down = True
     engine.go.set()
-    dispatcher, rests = Dispatcher(desk.gateway), []
-
-    async def rest(seconds: float, *until: Coroutine[Any, Any, Any]) -> None:
-        rests.append(seconds)
-        for one in until:
-            one.close()
-
-    monkeypatch.setattr(dispatcher._loop, "rest", rest)
+    dispatcher = Dispatcher(desk.gateway)
+    rests = noted_rests(dispatcher, monkeypatch)
     webhook = await desk.webhook()
     await desk.numbered(webhook, 8)
     for _ in range(8):

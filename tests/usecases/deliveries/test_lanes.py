@@ -1,8 +1,7 @@
 """Webhooks' own lanes: what is dead there holds nobody else up, however much waits."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import select
@@ -15,6 +14,7 @@ from postern.usecases.runtime.process import EngineAway
 from support.desk import Desk
 from support.house import NotingEngine
 from support.waiting import PATIENCE, until
+from usecases.deliveries.test_dispatch import noted_rests
 
 
 class Partly(NotingEngine):
@@ -99,18 +99,12 @@ async def test_a_dead_one_delays_no_other_and_has_one_start_under_way(
 async def test_many_dead_ones_are_tried_the_less_often_the_more_they_are(
     desk: Desk, engine: Partly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    webhook, rests = await with_lane(desk), []
+    webhook = await with_lane(desk)
     engine.dead = {webhook}
     for number in range(599):
         desk.gateway.runtime.lane(f"wh_{number}").away = EngineAway(0.0, "dead", 0.0)
     dispatcher = Dispatcher(desk.gateway, webhook)
-
-    async def rest(seconds: float, *until: Coroutine[Any, Any, Any]) -> None:
-        rests.append(seconds)
-        for one in until:
-            one.close()
-
-    monkeypatch.setattr(dispatcher._loop, "rest", rest)
+    rests = noted_rests(dispatcher, monkeypatch)
     await desk.numbered(webhook, 10)
     for _ in range(10):
         await dispatcher.round()
@@ -168,12 +162,14 @@ async def test_bodies_of_all_lanes_together_are_bounded(
     await desk.accepted(webhook, {})
     dispatcher = Dispatcher(desk.gateway, webhook)
     monkeypatch.setattr(desk.gateway.runtime, "bytes_of_lanes", dispatch.BYTES_OF_LANES)
-    assert await dispatcher.round() == 0
+    dispatcher._state.due.set()
+    assert (await dispatcher.round(), dispatcher._state.due.is_set()) == (0, False), "it looks again later"
     assert await dispatcher._waits()
     monkeypatch.setattr(desk.gateway.runtime, "bytes_of_lanes", 0)
     assert await dispatcher.round() == 1
     await dispatcher.finish()
-    assert not await dispatcher._waits()
+    dispatcher._state.away = EngineAway(0.0, "dead", 0.0)
+    assert (await dispatcher._waits(), dispatcher._state.away) == (False, None)
 
 
 async def test_where_a_delivery_waits_follows_its_webhooks_setting(desk: Desk, engine: Partly) -> None:

@@ -328,7 +328,7 @@ async def test_a_receiver_that_is_starting_has_not_taken_a_call(house: House, re
         await deliver(house, webhook)
         (delivery,) = (await house.story(call)).deliveries
         assert (delivery.state, delivery.attempts) == ("failed" if number == 16 else "queued", number + 1)
-    assert delivery.error == "given up after 8 tries: the target answered 404: {}"
+    assert delivery.error == "given up after 8 tries in a row: the target answered 404: {}"
 
 
 def endless(connection: socket.socket, over: threading.Event) -> None:

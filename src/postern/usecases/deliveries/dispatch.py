@@ -107,9 +107,9 @@ class Dispatcher:
             await self._try_all_again(now)
         if not (due.is_set() or self._more or await self._any_due(now) or await self._probe(now)):
             return 0
+        due.clear()
         if self.lane and gateway.runtime.bytes_of_lanes >= BYTES_OF_LANES:
             return 0
-        due.clear()
         # How a webhook's own lane does is not known until it has taken one: so a dead one has one body at hand at most.
         one_alone = bool(self._pause or (self.lane and self._state.took_at < 0))
         room = self._most_bytes - sum(self._under_way.values())
@@ -253,6 +253,8 @@ class Dispatcher:
     async def _waits(self) -> bool:
         """Whether something in a webhook's own lane is due soon, or nothing has been taken there lately."""
         next_at = await self._gateway.store.deliveries.next_due(self.lane)
+        if next_at is None:
+            self._state.away = None  # nobody waits for it, and it takes no try from the others
         if next_at is None or self._state.due.is_set():
             return self._state.due.is_set()
         return (

@@ -42,7 +42,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         delivery.lane = webhook.lane  # where it waits from now on, as its webhook is set now
     if engine is None:
         trouble = EngineUnavailable("this gateway has no engine" if webhook else "its webhook is not served")
-        await _taken_later(gateway, delivery, trouble)
+        await _taken_later(gateway, "", delivery, trouble)
         raise trouble
     began = time.perf_counter()
     try:
@@ -52,7 +52,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         started = await _ask(gateway, engine, delivery, payload, original)
     except EngineUnavailable as trouble:
         counter_of_starts(engine.name, "unavailable").inc()
-        await _taken_later(gateway, delivery, trouble)
+        await _taken_later(gateway, engine.name, delivery, trouble)
         raise
     except EngineRejected as refusal:
         counter_of_starts(engine.name, "rejected").inc()
@@ -133,22 +133,22 @@ async def _taken(gateway: Gateway, delivery: Delivery, started: Started, asked_a
     gateway.runtime.live.touch(delivery.invocation_id)
 
 
-async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnavailable) -> None:
+async def _taken_later(
+    gateway: Gateway, receiver: str, delivery: Delivery, trouble: EngineUnavailable
+) -> None:
     now, detail, runtime = gateway.clock(), trouble.detail, gateway.runtime
     lane = runtime.lane(delivery.lane)
     if not trouble.only_this or time.monotonic() - lane.took_at > ONE_ALONE:
-        earlier = lane.away
         at = time.monotonic()
-        since, not_before = (earlier.since, earlier.not_before) if earlier else (at, at)
-        lane.away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
+        earlier = lane.away or EngineAway(at, detail, at)
+        lane.away = EngineAway(earlier.since, detail, max(earlier.not_before, at + trouble.retry_after))
     is_old = now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER
     said = [*(attempt.get("detail", "") for attempt in delivery.log), detail][-MOST_NOT_FOUND:]
-    is_nowhere = bool(trouble.not_found) and all(text.startswith(trouble.not_found) for text in said)
-    after = "3 days" if is_old and runtime.clock_is_trusted else ""
-    after = after or (f"{MOST_NOT_FOUND} tries" if is_nowhere and len(said) == MOST_NOT_FOUND else "")
-    if after:
-        counter_of_starts(gateway.engine.name if gateway.engine else "", "given_up").inc()
-        await _fail(gateway, delivery, f"given up after {after}: {detail}", now)
+    is_nowhere = trouble.not_found and all(text.startswith(trouble.not_found) for text in said)
+    after = f"{MOST_NOT_FOUND} tries in a row" if is_nowhere and len(said) == MOST_NOT_FOUND else ""
+    if after or (is_old and runtime.clock_is_trusted):
+        counter_of_starts(receiver, "given_up").inc()
+        await _fail(gateway, delivery, f"given up after {after or '3 days'}: {detail}", now)
         return
     next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
     await _settle(
