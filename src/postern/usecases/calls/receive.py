@@ -277,7 +277,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             invocation_id=invocation.id,
             webhook_id=webhook.id,
             emission=1,
-            state="held" if webhook.held else "queued",
+            state=webhook.first_state,
             attempts=0,
             # If a caller waits, this process starts the workflow itself, at once, under its own lease.
             next_at=now + LEASE if waits else now,

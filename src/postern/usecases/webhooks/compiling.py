@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import astuple
+
 from postern import presets
 from postern.core.address import Allowlist
 from postern.core.calls.content import Arrays, Mapping, TakenBodies
@@ -21,12 +23,11 @@ from postern.core.webhooks.settings import (
     Resolved,
     SignatureAuthentication,
     TargetSetting,
-    TurnsSetting,
     WebhookSettings,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
 from postern.core.webhooks.target import OwnTarget
-from postern.core.webhooks.turns import TurnRules, turns
+from postern.core.webhooks.turns import turns
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 from postern.usecases.webhooks.resolving import scheme_of
 
@@ -68,7 +69,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         answer_timeout=answer_timeout(settings, resolved),
         takes=TakenBodies(arrays, settings.accepts_empty, settings.accepts_xml, settings.payload_limit_bytes),
         accepted_answer=settings.accepted_answer,
-        turns=_turns(settings.turns),
+        turns=None if settings.turns is None else turns(*astuple(settings.turns)),
         alarms=settings.alarms,
         changed_at=stored.updated_at,
         method=how.method,
@@ -97,12 +98,6 @@ def conditions_of(rows: Sequence[ConditionRow], mask: Mask, provider: str) -> Co
             for row in rows
         ]
     )
-
-
-def _turns(setting: TurnsSetting | None) -> TurnRules | None:
-    if setting is None:
-        return None
-    return turns(setting.at_once, setting.by, setting.newest_after_seconds, setting.longest_wait_seconds)
 
 
 def answer_timeout(settings: WebhookSettings, resolved: Resolved) -> float | None:
