@@ -14,6 +14,7 @@ from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.operations import clock as watching
 from postern.usecases.operations import readiness, retention
 from postern.usecases.operations.clock import ClockWatch
+from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 from support.simulated import EndingEngine, OneClock
 
@@ -89,47 +90,60 @@ async def _pages(house: House, size: int) -> list[str]:
 
 async def test_calls_are_counted_and_told_at_once_after_a_step_back(place: Place) -> None:
     house = place.house
-    webhook = await house.webhook()
+    webhook, store = await house.webhook(), house.gateway.store.incidents
     alarms = AlarmLoop(house.gateway)
     await place.is_set(7200)
-    for _ in range(4):
+    for _ in range(5):
         await house.call(webhook)
+        await house.call(webhook, b"{broken")
+    await alarms.round()
+    (first,) = await store.open()
+    await store.close(first.id, place.clock(), "by the test")  # which hides nothing that comes next
     place.clock.passes(1800)
     await retention.roll_up(house.gateway)
     await place.is_set(-7200)
+    place.clock.passes(90)
     for _ in range(12):
         await house.call(webhook, b"{broken")
     for span in ("hour", "day", "week"):
         chart = await volumes.chart(house.gateway, OWNER, webhook.id, span)
-        assert (chart.total.calls, chart.total.outcomes.accepted) == (16, 4), span
+        assert (chart.total.calls, chart.total.outcomes.accepted) == (22, 5), span
     place.clock.passes(20)
     await alarms.round()
-    assert [one.kind for one in await house.gateway.store.incidents.open()] == ["rejected"]
+    assert [(one.kind, one.id != first.id) for one in await store.open()] == [("rejected", True)]
     # Minutes that were summed up are summed up once more when they come.
     place.clock.passes(3 * 3600)
     await house.call(webhook)
     await retention.roll_up(house.gateway)
     day = await volumes.chart(house.gateway, OWNER, webhook.id, "day")
-    assert day.total.calls == 17
+    assert day.total.calls == 23
 
 
-async def test_an_incident_that_closed_in_a_wrong_time_does_not_hide_the_next(place: Place) -> None:
-    house = place.house
-    webhook, store = await house.webhook(), house.gateway.store.incidents
-    alarms = AlarmLoop(house.gateway)
+async def test_a_webhook_that_was_changed_in_a_wrong_time_is_watched_and_not_called_changed(
+    place: Place,
+) -> None:
+    house, alarms = place.house, AlarmLoop(place.house.gateway)
+    rhythm = {"rows": ["Mon-Sun 0-24: 30"], "timeZone": "UTC"}
+    webhook = await house.webhook(alarms={"rhythm": rhythm})
+
+    async def passes(minutes: int) -> list[str]:
+        for _ in range(minutes):
+            place.clock.passes(60)
+            await alarms.round()
+        return sorted(one.closed_because for one in (await incidents.listing(house.gateway, OWNER)).items)
+
     await place.is_set(7200)
-    for _ in range(4):
-        await house.call(webhook, b"{broken")
-    await alarms.round()
-    (first,) = await store.open()
-    await store.close(first.id, place.clock(), "by the test")
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"name": "Leads"})
+    assert await passes(33) == [""]
     await place.is_set(-7200)
-    place.clock.passes(90)
-    for _ in range(4):
-        await house.call(webhook, b"{broken")
-    place.clock.passes(20)
-    await alarms.round()
-    assert [one.id != first.id for one in await store.open()] == [True]
+    assert await passes(1) == [""]
+    await house.gateway.runtime.directory.refresh()
+    assert await passes(1) == [""]
+    await house.call(webhook)
+    assert await passes(1) == ["calls come again"]
+    assert await passes(48) == ["", "calls come again"]
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"name": "Orders"})
+    assert await passes(1) == ["calls come again", "its settings were changed"]
 
 
 async def test_the_engine_is_asked_about_runs_that_were_to_be_asked_about_later(place: Place) -> None:

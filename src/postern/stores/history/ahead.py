@@ -5,7 +5,7 @@ Calls stay as they are recorded. Until their time has come, they count as receiv
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, delete, exists, func, select, update
 
 from postern import identity
 from postern.identity import first_id_at
@@ -25,12 +25,13 @@ from postern.stores.sql.tables import (
     webhooks,
 )
 from postern.stores.sql.upsert import insert_first
+from postern.stores.webhooks.versions import next_epoch
 
 CHORE, FINDABLE = "clock", "findable"
 LONGEST_LEASE = 3_600.0
 """Seconds: nothing that is claimed, or is to be tried or asked again, waits for longer."""
 _NOT_LATER = (
-    *((column, 0.0) for column in (incidents.c.opened_at, incidents.c.first_at, incidents.c.last_at, incidents.c.closed_at)),
+    *((incidents.c[name], 0.0) for name in ("opened_at", "first_at", "last_at", "closed_at", "acknowledged_at")),
     (tallies.c.last_at, 0.0),
     (incidents.c.tell_at, LONGEST_LEASE),
     (listeners.c.lease_until, 600.0),
@@ -61,6 +62,10 @@ class Ahead(Repository):
         for column, ahead in _NOT_LATER:
             later = update(column.table).where(column > milliseconds(now + ahead))
             connection.execute(later.values({column.name: milliseconds(now)}))
+        changed_later = webhooks.c.updated_at > milliseconds(now)
+        if connection.scalar(select(exists().where(changed_later))):
+            values = {"updated_at": milliseconds(now), "epoch": next_epoch(connection)}
+            connection.execute(update(webhooks).where(changed_later).values(values))
         minute = int(now // 60)
         take_sums_back(connection, minute)
         later_ones = _COUNTED, volumes.c.minute > minute

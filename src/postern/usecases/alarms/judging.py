@@ -379,7 +379,7 @@ class AlarmLoop:
         if incident is not None:
             if last is not None and last * 60 > incident.first_at:
                 await self._close(incident, now, CALLS_AGAIN)
-            elif webhook.changed_at > incident.opened_at:
+            elif incident.opened_at < webhook.changed_at <= now:  # a time yet to come is of a wrong clock
                 await self._close(incident, now, "its settings were changed")
         elif int(now // 60) > due and (webhook.id, "rejected") not in self._open:
             # Calls that come and are rejected have an incident already.
