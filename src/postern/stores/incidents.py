@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from postern.core.access.audit import AuditEntry
+from postern.core.documents import read_kept
 from postern.core.history.volume import ANSWER, OUTCOMES
 from postern.core.watch.alarms import REFUSED, RUN_FAILED, AlarmKind, Found, Incident, Minutes
 from postern.core.watch.channels import ChannelState
@@ -64,7 +65,6 @@ TELL_LEASE = 60.0
 """Seconds after which another process may tell an incident that this one has begun to tell."""
 
 _OPEN = incidents.c.closed_at.is_(None)
-_TOLD = msgspec.json.Decoder(dict[str, ChannelState])
 _GOOD = volumes.c.code.in_(["accepted", "filtered", "duplicate"])
 
 
@@ -170,7 +170,7 @@ class Incidents(Repository):
         next_at: float | None,
         now: float,
     ) -> None:
-        """``one`` is the incident as it was claimed. If it was closed or has another reason meanwhile, that is told next."""
+        """``incident``: as it was claimed. If it was closed or has another reason meanwhile, that is told next."""
         next_one = None if next_at is None else milliseconds(next_at)
         over = incidents.c.closed_at.is_not(None) if incident.closed_at is None else false()
         other = or_(
@@ -363,11 +363,11 @@ def _refused(since: int) -> Select[tuple[str]]:
 
 
 def _told_by(now: float) -> ColumnElement[int | None]:
-    """When an incident is told next. A process that is telling it now goes on; nothing waits for a channel that is tried later, or
-    for a reminder. The clock of that process may be ahead."""
-    soon, waits = milliseconds(now + TELL_LEASE), incidents.c.tell_at
+    """When an incident is told next. A process that is telling it now goes on, also where its clock is another one; nothing waits
+    for long for a channel that is tried later, or for a reminder."""
+    waits = incidents.c.tell_at
     at_once = or_(waits.is_(None), waits > milliseconds(now + 2 * TELL_LEASE))
-    return case((at_once, milliseconds(now)), (waits > soon, soon), else_=waits)
+    return case((at_once, milliseconds(now)), else_=waits)
 
 
 def _run_failed(webhook_id: str) -> ColumnElement[bool]:
@@ -416,7 +416,10 @@ def _all(connection: Connection, statement: Select[Any]) -> list[Incident]:
     rows: Sequence[Row[Any]] = connection.execute(statement).all()
     return [
         value_of(
-            Incident, row, reasons=msgspec.json.decode(row.reasons), told=_TOLD.decode(row.told or b"{}")
+            Incident,
+            row,
+            reasons=read_kept(row.reasons, dict[str, int], {}),
+            told=read_kept(row.told or b"{}", dict[str, ChannelState], {}),
         )
         for row in rows
     ]

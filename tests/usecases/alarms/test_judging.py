@@ -14,7 +14,7 @@ from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import HistoryFilter
 from postern.core.moment import to_the_minute
 from postern.core.problems import Refused
-from postern.core.watch.alarms import Incident
+from postern.core.watch.alarms import Incident, reasons_to_tell
 from postern.settings import Settings
 from postern.stores.sql.tables import incidents
 from postern.usecases.alarms import incidents as incidents_use
@@ -482,6 +482,15 @@ async def test_a_stranger_who_keeps_an_incident_open_does_not_hide_that_good_cal
         await desk.store.volumes.roll_up(clock.now)
     await clock.passes(20)
     assert [one.detail for one in await clock.open()] == [again.detail]
+    await acknowledge(desk.gateway, ACTOR, incident.id)
+    await call(GITHUB["secret"])
+    await call("a guess of a stranger")
+    await clock.passes(20)
+    assert [(one.detail, one.acknowledged_at is None) for one in await clock.open()] == [("", False)]
+    await clock.passes(4 * HOUR)
+    (stopped,) = await clock.open()
+    assert stopped.detail > again.detail and stopped.acknowledged_at is None
+    assert set(reasons_to_tell(stopped)) - set(reasons_to_tell(again)) == {stopped.detail}
 
 
 async def test_bad_calls_of_a_quarter_that_is_summed_up_close_it_no_sooner(desk: Desk) -> None:

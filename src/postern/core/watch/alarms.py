@@ -52,8 +52,6 @@ STRANGERS = frozenset({"credential_missing", "signature_missing", "method_not_al
 """Reasons for rejecting calls without any proof: anybody can send these."""
 ADMITTED = "each rejected call was admitted"
 """Why an incident is over."""
-STOPPED = "stopped"
-"""Calls were accepted while the incident was open, and are not any more."""
 _ON_PURPOSE = ("accepted", "filtered", "duplicate", "handshake", "webhook_disabled")
 _GOOD_ANSWERS = (f"{ANSWER}2", f"{ANSWER}3")
 _BAD_ANSWERS = f"{ANSWER}5"
@@ -187,7 +185,10 @@ def reasons_to_tell(incident: Incident) -> tuple[str, ...]:
     calls are not enough: a stranger could make some for each reason, before."""
     fewest = IN_A_ROW if ALARMS[incident.kind].is_of_calls else 1
     frequent = [reason for reason, count in incident.reasons.items() if count >= fewest]
-    return (*frequent, STOPPED) if incident.kind == "rejected" and incident.detail else tuple(frequent)
+    # That says since when no call is accepted any more: each time is another one.
+    return (
+        (*frequent, incident.detail) if incident.kind == "rejected" and incident.detail else tuple(frequent)
+    )
 
 
 def without(minutes: Minutes, ignored: Collection[str]) -> Minutes:

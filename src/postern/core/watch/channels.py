@@ -57,7 +57,7 @@ class Channel:
     kind: ChannelKind
     host: str
     url: str = field(repr=False)
-    """For mail: the recipients. Empty where no key opens the address."""
+    """For mail: the recipients. Empty where the address cannot be read."""
     after: str = field(default="", repr=False)
     """After the # of an address: the signing secret, the chat, or the token."""
 

@@ -30,9 +30,10 @@ async def known(gateway: Gateway) -> list[Channel]:
 
 
 def _with_address(channel: AddedChannel, address: str) -> Channel:
-    if not address:
+    try:
+        return replace(read_channel(address), added=channel)
+    except ValueError:
         return Channel(channel.kind, "", "", added=channel)
-    return replace(read_channel(address), added=channel)
 
 
 def hears_of(gateway: Gateway, channel: Channel, webhook_id: str) -> bool:

@@ -118,7 +118,8 @@ class AlarmLoop:
         if made is not None:
             about = {"incident": made, "webhook": webhook_id, "kind": kind}
             log.warning("an incident has opened", **about, count=finding.count, reasons=finding.reasons)
-            await self._read_open()
+            opened = Incident(made, webhook_id, kind, now, finding.first_at, finding.last_at)
+            self._open[webhook_id, kind] = opened
 
     async def _close(self, incident: Incident, now: float, because: str) -> None:
         if await self._gateway.store.incidents.close(incident.id, now, because):

@@ -74,8 +74,11 @@ class TellLoop:
 
     async def _tell(self, incident: Incident, all_of_them: list[Channel]) -> None:
         gateway = self._gateway
+        # One that was told goes on, also where the webhook is deleted or in another folder since.
         hearing = [
-            channel for channel in all_of_them if channels.hears_of(gateway, channel, incident.webhook_id)
+            channel
+            for channel in all_of_them
+            if channel.key in incident.told or channels.hears_of(gateway, channel, incident.webhook_id)
         ]
         known = {
             channel.key: incident.told.get(channel.key, ChannelState(channel.name)) for channel in hearing
@@ -89,15 +92,17 @@ class TellLoop:
 
     async def _tell_one(self, channel: Channel, told: ChannelState, incident: Incident) -> ChannelState:
         gateway, moment, now = self._gateway, _to_tell(incident, told), self._gateway.clock()
-        # A reminder that waits keeps no news back. A longer wait was set by a clock that was wrong.
-        waits = now < told.next_at < now + 2 * A_DAY and (told.tries or moment == "reminded")
-        if moment is None or waits:
+        if told.next_at - now > (LONGEST_WAIT if told.tries else A_DAY):  # set by a clock that was ahead
+            told = replace(told, next_at=now if told.tries else now + A_DAY)
+        # A reminder that waits keeps no news back.
+        if moment is None or (now < told.next_at and (told.tries or moment == "reminded")):
             return told
-        error, wait = await _sent(gateway, channel, await _notice(gateway, incident, moment))
+        reasons = tuple(dict.fromkeys([*told.reasons, *reasons_to_tell(incident)]))
+        error, wait = await _sent(gateway, channel, await _notice(gateway, incident, moment, len(reasons)))
         if not error:
             Numbers.told.labels(channel.kind, "told").inc()
             opened_at, closed_at = told.opened_at or now, now if moment == "closed" else 0.0
-            told = replace(told, tries=0, next_at=now + A_DAY, error="", reasons=reasons_to_tell(incident))
+            told = replace(told, tries=0, next_at=now + A_DAY, error="", reasons=reasons)
             return replace(told, opened_at=opened_at, closed_at=closed_at)
         tries = told.tries + 1
         outcome = "given up" if tries == MOST_TRIES else "failed"
@@ -146,8 +151,9 @@ def _to_tell(incident: Incident, told: ChannelState) -> IncidentMoment | None:
     return "updated" if set(reasons_to_tell(incident)) - set(told.reasons) else "reminded"
 
 
-async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment) -> Notice:
-    """The message. It holds nothing that a caller sent, except the mapped values where the setting asks for them."""
+async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment, reasons: int) -> Notice:
+    """The message. It holds nothing that a caller sent, except the mapped values where the setting asks for them. ``reasons``: how
+    many the channel has heard of then."""
     shown = incidents.view_of(gateway, incident)
     link = f"{gateway.site.base_url}/incidents/{incident.id}"
     name = shown.webhook_name or ("a deleted webhook" if shown.webhook_id else "the gateway")
@@ -157,8 +163,7 @@ async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment) 
         del data[ours]
     at, key = incident.opened_at, f"{incident.id}.{moment}"
     if moment == "updated":
-        reasons = reasons_to_tell(incident)
-        parts, at, key = ["Another reason.", *parts], incident.last_at, f"{key}.{len(reasons)}"
+        parts, at, key = ["Another reason.", *parts], incident.last_at, f"{key}.{reasons}"
     if moment == "reminded":
         days = (gateway.clock() - at) // A_DAY
         still = f"A reminder: this is open since {to_the_minute(at)}, and nobody has acknowledged it."
@@ -202,7 +207,7 @@ def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, st
 async def _sent(gateway: Gateway, channel: Channel, notice: Notice) -> tuple[str, float]:
     """The reason why the message was not taken, empty if it was; and the seconds to wait that the answer asks for."""
     if not channel.url:
-        return "no key opens its address: delete it and add it again", 0.0
+        return "its address cannot be read: delete it and add it again", 0.0
     outbound = gateway.outbound
     assert outbound.fetch is not None and outbound.mail is not None
     try:
