@@ -8,7 +8,7 @@ from sqlalchemy import event
 
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import DeliveryState, Started, delivery_key
+from postern.core.deliveries.delivery import DeliveryState, StartAgain, Started, delivery_key
 from postern.core.history.invocation import Delivery, Entry
 from postern.core.problems import Gone, Refused
 from postern.stores.deliveries import deliveries
@@ -107,7 +107,7 @@ async def test_other_workers_are_woken_for_what_is_released(
 async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry())
     both = [one.emissions for one in (store, second_store)]
-    replays = [both[number % 2].replay(id, {}, NOW, "queued", "", None, "admin") for number in range(30)]
+    replays = [both[number % 2].replay(StartAgain(id, {}), NOW, "admin") for number in range(30)]
     made = await asyncio.gather(*replays)
     assert sorted(one.emission for one in made) == list(range(2, 32))
     assert [one.emission for one in await all_of(store, id)] == list(range(1, 32))
@@ -116,10 +116,8 @@ async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_
 async def test_replays_in_opposite_orders_all_get_through(store: Store, second_store: Store) -> None:
     ids = await recorded(store, *(entry() for _ in range(10)))
     for _ in range(2):
-        forth = [store.emissions.replay(id, {}, NOW, "queued", "", None, "admin") for id in ids]
-        back = [
-            second_store.emissions.replay(id, {}, NOW, "queued", "", None, "admin") for id in reversed(ids)
-        ]
+        forth = [store.emissions.replay(StartAgain(id, {}), NOW, "admin") for id in ids]
+        back = [second_store.emissions.replay(StartAgain(id, {}), NOW, "admin") for id in reversed(ids)]
         await asyncio.gather(*forth, *back)
     for id in ids:
         assert [one.emission for one in await all_of(store, id)] == list(range(1, 6))
@@ -140,7 +138,7 @@ async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitt
     await store.deliveries.failed(claimed, "over, so it may go", NOW)
     await store.retention.delete([gone.invocation.id, rejected.invocation.id])
     with pytest.raises(Gone):
-        await store.emissions.replay(gone.invocation.id, {}, NOW, "queued", "", None, "admin", note=NOTE)
+        await store.emissions.replay(StartAgain(gone.invocation.id, {}), NOW, "admin", note=NOTE)
     with pytest.raises(Gone):
         await store.emissions.admit(admitted(rejected, "queued"), [b"event"], NOW + 9, NOTE)
     assert await store.deliveries.claim(NOW + 1, LEASE, 9) == []

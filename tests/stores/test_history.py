@@ -3,7 +3,7 @@
 import pytest
 
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import Started
+from postern.core.deliveries.delivery import StartAgain, Started
 from postern.core.history.invocation import HistoryFilter, status_of
 from postern.stores.history import filtering, looking
 from postern.stores.store import Store
@@ -57,7 +57,7 @@ async def ids_by(store: Store) -> dict[str, set[str]]:
         if kind in ("failed", "replayed"):
             await store.deliveries.failed(delivery, "x", at)
         if kind == "replayed":
-            await store.emissions.replay(id, {}, at, "queued", "", None, "admin")
+            await store.emissions.replay(StartAgain(id, {}), at, "admin")
     return kinds
 
 
@@ -175,7 +175,7 @@ async def test_in_stretches_every_call_is_read_once_and_as_it_is_read_alone(
     newest = max(id for ids in ids_by.values() for id in ids)
     (replayed, *_) = ids_by["responded"]
     for _ in range(10):  # the tenth emission's key comes before the second one's
-        await store.emissions.replay(replayed, {}, NOW, "queued", "", None, "the tests", None, None)
+        await store.emissions.replay(StartAgain(replayed, {}), NOW, "the tests")
     alone = {id: await store.history.get(id) for ids in ids_by.values() for id in ids}
     for limit, most_bytes in ((1, 10**9), (7, 10**9), (7, 1), (7, 60), (1000, 10**9)):
         found = []

@@ -21,7 +21,7 @@ from postern.stores.sql.tables import replays as table
 from postern.usecases.access import audit
 from postern.usecases.deliveries import replays, views
 from postern.usecases.deliveries.replays import Replayer
-from postern.usecases.history import history
+from postern.usecases.history import history, marks
 from postern.usecases.summary import InvocationSummary, summary_of
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
@@ -293,6 +293,30 @@ async def test_of_two_plans_for_the_same_calls_the_second_starts_none_of_them_ag
     left_out = await replays.show(desk.gateway, ACTOR, other.id)
     assert (left_out.state, left_out.count, left_out.done, left_out.skipped) == ("done", 3, 0, 3)
     assert (await run(desk)).done == 3, "a later plan means it"
+
+
+async def test_what_has_failed_or_was_marked_since_the_plan_is_not_among_its_calls(desk: Desk) -> None:
+    ids = await desk.numbered(await desk.webhook(), 6)
+    clock = HeldClock(desk.gateway, desk.gateway.clock() + 1)
+
+    async def fail_and_mark(ended: str, refused: str, marked: str) -> None:
+        await end(desk, f"{ended}.1", "failed")
+        await desk.store.deliveries.failed(
+            await desk.store.deliveries.get(f"{refused}.1"), "no such workflow", clock.now
+        )
+        await marks.bookmark(desk.gateway, ACTOR, marked)
+
+    await fail_and_mark(*ids[:3])
+    wanted = HistoryFilter(status="failed"), HistoryFilter(bookmarked=True)
+    plans = [await replays.plan(desk.gateway, ACTOR, criteria) for criteria in wanted]
+    clock.now += 1
+    await fail_and_mark(*ids[3:])
+    for plan, count in zip(plans, (2, 1), strict=True):
+        await replays.begin(desk.gateway, ACTOR, plan.id)
+        await Replayer(desk.gateway).round()
+        shown = await replays.show(desk.gateway, ACTOR, plan.id)
+        assert (shown.count, shown.done, shown.skipped) == (count, count, 0)
+    assert await emissions(desk) == Counter(ids[:3])
 
 
 async def test_a_replay_of_many_leaves_an_array_out_that_was_divided(desk: Desk) -> None:

@@ -59,6 +59,16 @@ class Original(Struct, frozen=True):
     body: bytes
 
 
+class StartAgain(Struct, frozen=True):
+    """One more start of a recorded call, and where it waits."""
+
+    invocation_id: str
+    fields: dict[str, str]
+    state: DeliveryState = "queued"
+    lane: str = ""
+    turn: str | None = None
+
+
 class Trigger(Struct, frozen=True):
     """The trigger and its delivery, as the engine gets them. Starting the same ``key``, the delivery's, twice starts once."""
 

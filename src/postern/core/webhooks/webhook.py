@@ -9,7 +9,7 @@ from postern.core.address import Allowlist
 from postern.core.calls.content import PAYLOAD_LIMIT, PLAIN, Mapping, Payload, TakenBodies
 from postern.core.calls.cors import Cors
 from postern.core.calls.paths import Path, walk_members
-from postern.core.deliveries.delivery import DeliveryState
+from postern.core.deliveries.delivery import DeliveryState, StartAgain
 from postern.core.signatures.credential import Credential, VerifiedCall
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
@@ -100,9 +100,9 @@ class Webhook:
         """The turn of a delivery that a person has asked for. They want this call, and no newer one instead."""
         return turn if self.turns is not None and self.turns.quiet is None else None
 
-    def turn_again(self, payload: Payload, fields: dict[str, str]) -> str | None:
-        """The same of a call that is started again."""
-        return None if self.turns is None else self.asked_turn(self.turns.of(payload, fields)[0])
+    def started_again(self, invocation_id: str, payload: Payload, fields: dict[str, str]) -> StartAgain:
+        turn = None if self.turns is None else self.asked_turn(self.turns.of(payload, fields)[0])
+        return StartAgain(invocation_id, fields, self.first_state, self.lane, turn)
 
     def __post_init__(self) -> None:
         self.allowed_methods = frozenset({"POST"}) | (

@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 from sqlalchemy import Connection, func, select, update
 
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import DeliveryState, Logged, delivery_key
+from postern.core.deliveries.delivery import Logged, StartAgain, delivery_key
 from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.core.history.volume import UNKEPT
@@ -209,18 +209,11 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
 
 
 def emit(
-    connection: Connection,
-    invocation_id: str,
-    fields: dict[str, str],
-    state: DeliveryState,
-    lane: str,
-    turn: str | None,
-    now: float,
-    asked_by: str,
-    replay_id: str | None = None,
+    connection: Connection, start: StartAgain, now: float, asked_by: str, replay_id: str | None = None
 ) -> Delivery | None:
     """One more emission of an invocation, numbered in the transaction; None if retention has just taken that."""
     # Locked first: a replay in another process waits here, and then counts this one.
+    invocation_id = start.invocation_id
     query = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
     webhook_id = connection.scalar(query)
     if webhook_id is None:
@@ -234,15 +227,15 @@ def emit(
         invocation_id,
         webhook_id,
         emission,
-        state,
+        start.state,
         0,
         now,
-        fields,
+        start.fields,
         now,
         asked_by=asked_by,
         replay_id=replay_id,
-        lane=lane,
-        turn=turn,
+        lane=start.lane,
+        turn=start.turn,
     )
     insert_delivery(connection, delivery)
     return delivery

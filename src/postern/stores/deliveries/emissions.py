@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import DeliveryState
+from postern.core.deliveries.delivery import StartAgain
 from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.marks import EditedFrom
 from postern.core.problems import Gone, Refused
@@ -33,12 +33,8 @@ class Emissions(Repository):
     def replay(
         self,
         connection: Connection,
-        invocation_id: str,
-        fields: dict[str, str],
+        start: StartAgain,
         now: float,
-        state: DeliveryState,
-        lane: str,
-        turn: str | None,
         asked_by: str,
         sample: bytes | None = None,
         note: AuditEntry | None = None,
@@ -52,7 +48,7 @@ class Emissions(Repository):
             lock_call(connection, edited.invocation_id)
             insert_invocation(connection, invocation)
             insert_edited(connection, invocation.id, edited)
-        delivery = emit(connection, invocation_id, fields, state, lane, turn, now, asked_by)
+        delivery = emit(connection, start, now, asked_by)
         if delivery is None:
             raise Gone
         if expected not in (None, delivery.emission):

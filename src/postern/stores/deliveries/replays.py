@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import DeliveryState
+from postern.core.deliveries.delivery import StartAgain
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.replay import Replay, ReplayState, Values
 from postern.stores.access.audit import changed_one, write_note
@@ -14,7 +14,7 @@ from postern.stores.calls.recorder import emit
 from postern.stores.history.filtering import (
     conditions_of,
     has_completed,
-    started_by,
+    was_so_at,
     was_started,
     was_superseded,
 )
@@ -22,12 +22,10 @@ from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.moments import milliseconds, row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import deliveries, invocations, replays, webhooks
+from postern.stores.sql.tables import bookmarks, deliveries, invocations, replays, webhooks
 from postern.stores.sql.wake import DUE, announce
 
 _filter = msgspec.json.Decoder(HistoryFilter)
-
-ReplayStart = tuple[str, dict[str, str], DeliveryState, str, str | None]
 
 
 class Replays(Repository):
@@ -144,8 +142,12 @@ class Replays(Repository):
         def query(connection: Connection) -> tuple[list[str], str | None]:
             after = invocations.c.id > replay.position
             not_meant = [] if replay.include_completed else [~has_completed()]
-            # Calls that another plan, made of the same list, has started meanwhile are not started once more.
-            not_meant.append(started_by(milliseconds(replay.created_at)))
+            # Calls that another plan, made of the same list, has started meanwhile are not started once more, and those that have
+            # failed since are not among those that were counted.
+            not_meant.append(was_so_at(milliseconds(replay.created_at), replay.wanted))
+            if replay.wanted.bookmarked:
+                marked = bookmarks.c.at <= milliseconds(replay.created_at)
+                not_meant.append(invocations.c.id.in_(select(bookmarks.c.invocation_id).where(marked)))
             ids = select(invocations.c.id).order_by(invocations.c.id)
             if replay.wanted.webhook_id is not None:
                 ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)
@@ -167,7 +169,7 @@ class Replays(Repository):
         self,
         connection: Connection,
         replay: Replay,
-        starts: list[ReplayStart],
+        starts: list[StartAgain],
         skipped: int,
         position: str,
         now: float,
@@ -179,10 +181,7 @@ class Replays(Repository):
         if not changed_one(connection, here.values(position=position, next_at=milliseconds(now + lease))):
             return False
         asked_by = replay.started_by or replay.created_by
-        made = [
-            emit(connection, invocation_id, fields, state, lane, turn, now, asked_by, replay.id)
-            for invocation_id, fields, state, lane, turn in starts
-        ]
+        made = [emit(connection, start, now, asked_by, replay.id) for start in starts]
         done = sum(delivery is not None for delivery in made)
         counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}
         connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))

@@ -279,9 +279,15 @@ def was_superseded() -> ColumnElement[bool]:
     return func.coalesce(_value_of_newest(deliveries.c.state), "") == "superseded"
 
 
-def started_by(at: int) -> ColumnElement[bool]:
-    """The newest delivery was made by then, if there is one."""
-    return func.coalesce(_value_of_newest(deliveries.c.created_at), 0) <= at
+def was_so_at(at: int, criteria: HistoryFilter) -> ColumnElement[bool]:
+    """The newest delivery, if there is one, was made by then; where its state is asked for, it was in that by then, as far as a time
+    is kept of it."""
+    since: ColumnElement[Any] = deliveries.c.created_at
+    if criteria.status or criteria.error:
+        given_up = case((deliveries.c.state == "failed", deliveries.c.next_at))
+        times = deliveries.c.ended_at, deliveries.c.started_at, given_up, deliveries.c.released_at, since
+        since = func.coalesce(*times)
+    return func.coalesce(_value_of_newest(since), 0) <= at
 
 
 def _newest_state() -> ScalarSelect[str]:

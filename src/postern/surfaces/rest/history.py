@@ -258,8 +258,8 @@ class ReplayRequest(Shape):
 
 @row("POST", "/replays", "Plan a replay of many", status=201, place="replays", idempotent=True)
 async def plan_replay(gateway: Gateway, actor: Actor, body: ReplayRequest) -> Replay:
-    """Counts what the filter finds; nothing is started yet. Later calls are not part of it, and completed
-    ones only with `includeCompleted`."""
+    """Counts what the filter finds; nothing is started yet. Calls that come or fail later are not part of
+    it, and completed ones only with `includeCompleted`."""
     return await replays.plan(gateway, actor, body.filter.wanted("filter."), body.include_completed)
 
 

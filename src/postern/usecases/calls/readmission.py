@@ -14,6 +14,7 @@ from postern.core.watch.alarms import ADMITTED
 from postern.core.webhooks.webhook import Webhook
 from postern.stores.deliveries.emissions import Attempt
 from postern.usecases.access.audit import noted
+from postern.usecases.answers import shown
 from postern.usecases.calls import views
 from postern.usecases.calls.found import MOST_ADMITTED, FoundSoFar, number_of
 from postern.usecases.calls.judging_again import Judged, judged_now, judged_of
@@ -55,14 +56,11 @@ async def recheck_within(
         told.append(
             f"{number_of(not_kept, 'rejected call')} {'was' if not_kept == 1 else 'were'} counted and not kept: ask the sender to send again."
         )
-    return views.Recheck(
+    return shown(
+        views.Recheck,
+        found_so_far,
         webhook_id=webhook_id,
-        judged=found_so_far.judged,
-        all_judged=found_so_far.all_judged,
         under_way=not ended,
-        calls=found_so_far.calls,
-        events=found_so_far.events,
-        counted=found_so_far.counted,
         would_pass=found_so_far.passing,
         came_again=found_so_far.again,
         still_rejected=found_so_far.number("still_rejected"),

@@ -7,12 +7,12 @@ that new calls do not wait behind a month of history.
 from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import StartAgain
 from postern.core.history.invocation import HistoryFilter, Story, payload_of
 from postern.core.history.part import path_of
 from postern.core.history.replay import Replay, Values
 from postern.core.problems import Refused, existing, invalid
 from postern.identity import new_id
-from postern.stores.deliveries.replays import ReplayStart
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page, page_size, shown
 from postern.usecases.deliveries import views
@@ -131,15 +131,15 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
         return None
     if starts:
         gateway.runtime.starts_due()
-        for invocation_id, *_ in starts:
-            gateway.runtime.live.touch(invocation_id)
+        for start in starts:
+            gateway.runtime.live.touch(start.invocation_id)
     if position is None:
         await gateway.store.replays.end(replay.id, "done", now)
         return None
     return replace(replay, position=position)
 
 
-def _start_of(gateway: Gateway, story: Story, values: Values) -> ReplayStart | None:
+def _start_of(gateway: Gateway, story: Story, values: Values) -> StartAgain | None:
     """None if there is nothing to start: the webhook is disabled, it or the body is gone, or the call was divided or its values are damaged."""
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     payload = payload_of(story.invocation)
@@ -148,7 +148,7 @@ def _start_of(gateway: Gateway, story: Story, values: Values) -> ReplayStart | N
     if story.deliveries and (story.deliveries[0].is_divided or story.deliveries[0].is_damaged):
         return None
     fields = fields_of_replay(webhook, story, payload, values)
-    return story.invocation.id, fields, webhook.first_state, webhook.lane, webhook.turn_again(payload, fields)
+    return webhook.started_again(story.invocation.id, payload, fields)
 
 
 class Replayer:

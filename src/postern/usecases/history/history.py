@@ -136,19 +136,8 @@ async def started_again(
     now, sample = gateway.clock(), None
     if webhook.recording_until > now:
         sample = sample_of(webhook.id, invocation_id, fields, payload.text)
-    delivery = await gateway.store.emissions.replay(
-        invocation_id,
-        fields,
-        now,
-        webhook.first_state,
-        webhook.lane,
-        webhook.turn_again(payload, fields),
-        by,
-        sample,
-        note,
-        made,
-        expected,
-    )
+    start = webhook.started_again(invocation_id, payload, fields)
+    delivery = await gateway.store.emissions.replay(start, now, by, sample, note, made, expected)
     gateway.runtime.starts_due(webhook.lane)
     gateway.runtime.live.touch(invocation_id)
     return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(delivery))

@@ -26,7 +26,7 @@ CHECK_REPLAY_EVERY = 0.5
 @which_calls
 @click.option("--include-completed", is_flag=True, help="Also those whose workflow has completed.")
 def plan(wanted: Given, include_completed: bool) -> None:
-    """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
+    """Count the accepted calls that a replay would start again. Nothing is started, and what comes in or fails later
     is not part of it. Calls whose workflow has completed are left out.
 
     Example:
