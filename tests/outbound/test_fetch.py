@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from postern.core.address import NOBODY, Allowlist
+from postern.core.webhooks.bounds import source_problem
 from postern.outbound import client
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed, system_resolve
@@ -234,9 +235,12 @@ async def test_a_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyP
         "http://[::",
         "http://user:pw@shop.example/",
         "http://a:99999/",
+        "http://shop.example\\hook",
+        "http://[::1]shop/",
     ],
 )
-async def test_what_is_no_web_address_is_called_so(url: str) -> None:
+async def test_what_is_no_web_address_is_called_so_also_where_it_is_written(url: str) -> None:
+    assert source_problem(url)
     async with fetcher() as made:
         assert (await failure(made, url)).reason_code == "bad_url"
 

@@ -19,6 +19,7 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, tag_problem
 
 LONGEST_URL = 2000
 LONGEST_OWN_PATH = 100
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]\\]+)(:[0-9]*)?")
 _PATH_PART = re.compile(r"[A-Za-z0-9_.-]+")
 is_short_code = re.compile(r"[0-9A-Za-z]{22}").fullmatch
 SLOWEST_RATE = 0.00001
@@ -159,7 +160,9 @@ def url_problem(url: str) -> str | None:
         named = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return "this is not a URL"
-    return None if named else "the URL names no host"
+    if not named:
+        return "the URL names no host"
+    return None if _AUTHORITY.fullmatch(parts.netloc) else "this is not a URL"
 
 
 def source_problem(url: str) -> str | None:
