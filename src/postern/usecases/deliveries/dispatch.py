@@ -9,13 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import monotonic, process_time
 
-from postern.core.calls.content import Payload
-from postern.core.deliveries.delivery import (
-    LONGEST_WAIT,
-    EngineRejected,
-    EngineUnavailable,
-    wait_before_retry,
-)
+from postern.core.deliveries.delivery import LONGEST_WAIT, EngineRejected, EngineUnavailable
 from postern.core.documents import DAMAGED
 from postern.core.history.invocation import (
     NO_PAYLOAD,
@@ -29,7 +23,7 @@ from postern.observe.calls import call_counts
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.usecases.deliveries import holds
-from postern.usecases.deliveries.starting import start_delivery
+from postern.usecases.deliveries.starting import fail, start_delivery
 from postern.usecases.deliveries.turns import supersede_by
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
@@ -201,40 +195,19 @@ class Dispatcher:
     async def _start(self, delivery: Delivery, content: Content | None) -> str:
         """Says how it went. Raises nothing: what could not be written down comes back when its lease is over."""
         try:
-            if content is not None:
-                delivery.traceparent = traceparent_of(content)
-            return await self._try_start(delivery, None if content is None else payload_of(content))
-        except StoreUnavailable as trouble:
-            log.warning("a start could not be recorded", delivery=delivery.key, error=str(trouble))
-            return "unavailable"
-
-    async def _try_start(self, delivery: Delivery, payload: Payload | None) -> str:
-        if payload is None or delivery.is_damaged:
-            why_not = DAMAGED if delivery.is_damaged else NO_PAYLOAD
-            await self._gateway.store.deliveries.failed(delivery, why_not, self._gateway.clock())
-            self._gateway.runtime.live.touch(delivery.invocation_id)
-            return "failed"
-        try:
+            payload = None if content is None else payload_of(content)
+            if content is None or payload is None or delivery.is_damaged:
+                await fail(self._gateway, delivery, DAMAGED if delivery.is_damaged else NO_PAYLOAD)
+                return "failed"
+            delivery.traceparent = traceparent_of(content)
             await start_delivery(self._gateway, delivery, payload.text)
         except EngineUnavailable as trouble:
             # One that has gone to another lane says nothing of those here.
             return "later" if trouble.only_this or delivery.lane != self.lane else "unavailable"
         except EngineRejected:
             return "failed"
-        except StoreUnavailable:
-            raise
-        except Exception as error:  # a defect in an engine must not end the loop
-            log.exception(
-                "an engine raised an unexpected error",
-                engine=self._gateway.engine and self._gateway.engine.name,
-            )
-            now = self._gateway.clock()
-            await self._gateway.store.deliveries.again(
-                delivery,
-                now + wait_before_retry(delivery.attempts + 1),
-                f"internal: {type(error).__name__}",
-                now,
-            )
+        except StoreUnavailable as trouble:
+            log.warning("a start could not be recorded", delivery=delivery.key, error=str(trouble))
             return "unavailable"
         return "started"
 

@@ -57,7 +57,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     except EngineRejected as refusal:
         counter_of_starts(engine.name, "rejected").inc()
         _is_there(gateway.runtime, delivery.lane)
-        await _fail(gateway, delivery, refusal.detail, gateway.clock())
+        await fail(gateway, delivery, refusal.detail)
         if refusal.answer is not None:
             await take_answer(gateway, delivery.key, refusal.answer)
         raise
@@ -117,6 +117,11 @@ async def _ask(
     except TimeoutError:
         silent = f"the engine did not answer within {START_TIMEOUT:g} s"
         raise EngineUnavailable(silent, may_run=True) from None
+    except (EngineUnavailable, EngineRejected):
+        raise
+    except Exception as error:  # a defect in an engine must not end the loop
+        log.exception("an engine raised an unexpected error", engine=engine.name)
+        raise EngineUnavailable(f"internal: {type(error).__name__}") from error
 
 
 async def _taken(gateway: Gateway, delivery: Delivery, started: Started, asked_after: float | None) -> None:
@@ -148,7 +153,7 @@ async def _taken_later(
     after = f"{MOST_NOT_FOUND} tries in a row" if is_nowhere and len(said) == MOST_NOT_FOUND else ""
     if after or (is_old and runtime.clock_is_trusted):
         counter_of_starts(receiver, "given_up").inc()
-        await _fail(gateway, delivery, f"given up after {after or '3 days'}: {detail}", now)
+        await fail(gateway, delivery, f"given up after {after or '3 days'}: {detail}")
         return
     next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
     await _settle(
@@ -170,7 +175,8 @@ def _is_there(runtime: Runtime, name: str) -> None:
             runtime.starts_due(name)
 
 
-async def _fail(gateway: Gateway, delivery: Delivery, why: str, now: float) -> None:
+async def fail(gateway: Gateway, delivery: Delivery, why: str) -> None:
+    now = gateway.clock()
     await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, why, now))
     gateway.runtime.live.touch(delivery.invocation_id)
 
