@@ -10,9 +10,7 @@ from postern.core.deliveries.delivery import Original, Started, Trigger
 from postern.core.fetched import Fetched
 from postern.core.webhooks.target import OwnTarget, filled
 from postern.engines.http import HttpEngine, inline_answer
-from postern.outbound.fetch import parse_url
-
-_SAFE = "%/:@!$&'()*+,;=~?[]"
+from postern.outbound.fetch import SAFE_IN_URL, parse_url
 
 
 class TargetEngine(HttpEngine):
@@ -66,7 +64,7 @@ class TargetEngine(HttpEngine):
     def _with_query(self, call: Original) -> str:
         if not call.query:
             return self._url
-        return f"{self._url}{'&' if '?' in self._url else '?'}{quote(call.query, safe=_SAFE)}"
+        return f"{self._url}{'&' if '?' in self._url else '?'}{quote(call.query, safe=SAFE_IN_URL)}"
 
     def _headers_of(self, call: Original, trigger: Trigger) -> dict[str, str]:
         """Ours beside those of the call. Where its sender signs by the same names, they are the sender's."""

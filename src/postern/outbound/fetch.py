@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 USER_AGENT = "Postern"
 
 _OWN_HEADERS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "gzip"}
-_SAFE = "%/:@!$&'()*+,;=~?[]"
+SAFE_IN_URL = "%/:@!$&'()*+,;=~?[]"
 
 
 class Fetcher:
@@ -189,8 +189,8 @@ def parse_url(text: str, base: URL | None = None) -> URL:
             return URL.build(
                 scheme=url.scheme,
                 authority=_number(host) + (f":{port}" if port else ""),
-                path=quote(parts.path, safe=_SAFE) or "/",
-                query_string=quote(parts.query, safe=_SAFE),
+                path=quote(parts.path, safe=SAFE_IN_URL) or "/",
+                query_string=quote(parts.query, safe=SAFE_IN_URL),
                 encoded=True,
             )
     except (UnicodeError, ValueError, TypeError) as error:

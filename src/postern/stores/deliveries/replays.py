@@ -85,7 +85,7 @@ class Replays(Repository):
             "started_by": by,
             "next_at": milliseconds(now),
         }
-        return await self._turn(replay_id, ("planned",), values, note)
+        return await self._change_state(replay_id, ("planned",), values, note)
 
     async def end(
         self, replay_id: str, state: ReplayState, now: float, note: AuditEntry | None = None
@@ -96,10 +96,10 @@ class Replays(Repository):
             # have completed.
             passed_over = replays.c.total - replays.c.done
             values["skipped"] = case((passed_over > replays.c.skipped, passed_over), else_=replays.c.skipped)
-        return await self._turn(replay_id, ("planned", "running"), values, note)
+        return await self._change_state(replay_id, ("planned", "running"), values, note)
 
     @writes
-    def _turn(
+    def _change_state(
         self,
         connection: Connection,
         replay_id: str,
@@ -107,8 +107,8 @@ class Replays(Repository):
         values: Parameters,
         note: AuditEntry | None,
     ) -> bool:
-        turn = update(replays).where(replays.c.id == replay_id, replays.c.state.in_(states))
-        return changed_one(connection, turn.values(values), note)
+        changed = update(replays).where(replays.c.id == replay_id, replays.c.state.in_(states))
+        return changed_one(connection, changed.values(values), note)
 
     async def claim(self, now: float, lease: float) -> Replay | None:
         # One that ends later than any lease can was taken before the clock was set back.

@@ -165,17 +165,17 @@ class Replayer:
         replay = await gateway.store.replays.claim(gateway.clock(), LEASE)
         if replay is None:
             return False
-        now: Replay | None = replay
-        while now is not None and not self._loop.stopping:
+        left: Replay | None = replay
+        while left is not None and not self._loop.stopping:
             webhook = gateway.runtime.directory.by_id(replay.wanted.webhook_id or "")
             lane = "" if webhook is None else webhook.lane
             if (await gateway.store.deliveries.backlog(gateway.clock(), lane))[0] >= MOST_QUEUED:
                 await self._loop.rest(CHECK_REPLAYS_EVERY)
                 # Renews the lease, and notices if the replay was cancelled.
-                if not await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), LEASE):
+                if not await gateway.store.replays.step(left, [], 0, left.position, gateway.clock(), LEASE):
                     return True
                 continue
-            now = await step(gateway, now)
-        if now is not None:  # this process ends: the next one need not wait for the lease
-            await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), 0.0)
+            left = await step(gateway, left)
+        if left is not None:  # this process ends: the next one need not wait for the lease
+            await gateway.store.replays.step(left, [], 0, left.position, gateway.clock(), 0.0)
         return True
