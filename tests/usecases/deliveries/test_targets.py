@@ -285,7 +285,6 @@ async def test_a_waiting_caller_hears_the_refusal_of_a_target_that_does_not_noti
 
 TOLD = {
     409: ("failed", "the target answered 409"),
-    410: ("failed", "the target answered 410: no such thing"),
     404: ("queued", "the target answered 404: no such thing"),
     500: ("queued", "the target answered 500: no such thing"),
     502: ("queued", "the target answered 502: no such thing"),
