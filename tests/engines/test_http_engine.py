@@ -116,7 +116,7 @@ async def test_it_has_started(status: int) -> None:
     assert outcome == Started(1)
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 521, 530])
 async def test_it_is_unavailable_and_its_retry_after_is_heard(status: int) -> None:
     with pytest.raises(EngineUnavailable) as caught:
         await started(lambda _: Reply(status, {"Retry-After": "7"}, b"busy\nnow"))

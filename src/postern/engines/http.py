@@ -47,7 +47,8 @@ _NEVER_REACHED: set[Reason] = {
     "name_not_found",
     "tls",
 }
-_TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_TRY_AGAIN = {408, 425, 429, *range(500, 600)} - {501}
+"""Whatever stands before a receiver that is away has numbers of its own for that, like 521 and 530."""
 _NOT_TAKEN = b"n8n is starting up. Please wait"
 """Said by n8n to everybody, with 200, until its database is ready."""
 
