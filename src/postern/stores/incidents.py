@@ -179,7 +179,10 @@ class Incidents(Repository):
         )
         values = {
             "told": msgspec.json.encode(told),
-            "tell_at": case((or_(over, other), milliseconds(now)), else_=next_one),
+            # Damaged reasons are never the same.
+            "tell_at": case(
+                (or_(over, other if incident.reasons else false()), milliseconds(now)), else_=next_one
+            ),
         }
         mine = incidents.c.id == incident.id, incidents.c.tell_at == stored(incident.tell_at or 0)
         connection.execute(update(incidents).where(*mine).values(values))

@@ -72,6 +72,8 @@ def test_channels_at_one_host_are_told_apart_without_a_secret() -> None:
         "mail to shop.example",
         "slack at hooks.example (address 4 of POSTERN_TELL)",
     ]
+    with pytest.raises(ValueError, match="mailto:…"):
+        read_channels("mailto+https://a.example")
 
 
 async def test_every_kind_of_channel_hears_of_it_once_when_it_opens_and_once_when_it_closes(
@@ -396,7 +398,6 @@ async def test_an_end_does_not_wait_for_a_channel_that_is_tried_later(desk: Desk
     made = await store.begin("wh_1", "rejected", Found(now, now, 3, {"signature_mismatch": 3}), now)
     (claimed,) = await store.claim_to_tell(now, 5)
     await store.have_told(claimed, {}, now + 7200, now)
-    assert made is not None
     assert await store.close(made, now, "calls go well again")
     assert [one.id for one in await store.claim_to_tell(now + 300, 5)] == [made]
 
@@ -476,4 +477,5 @@ async def test_a_channel_whose_address_cannot_be_read_says_so_and_the_others_are
         told = (await incidents.show(desk.gateway, ACTOR, made)).told
         wrong = [(one.channel, one.error) for one in told if one.error]
         assert wrong == [("Lost", "its address cannot be read: delete it and add it again")]
+        assert await desk.store.incidents.claim_to_tell(time.time() + 1, 5) == []
         assert len(server.received) == 1

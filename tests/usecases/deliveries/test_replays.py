@@ -301,9 +301,8 @@ async def test_what_has_failed_or_was_marked_since_the_plan_is_not_among_its_cal
 
     async def fail_and_mark(ended: str, refused: str, marked: str) -> None:
         await end(desk, f"{ended}.1", "failed")
-        await desk.store.deliveries.failed(
-            await desk.store.deliveries.get(f"{refused}.1"), "no such workflow", clock.now
-        )
+        store = desk.store.deliveries
+        await store.failed(await store.get(f"{refused}.1"), "no such workflow", clock.now)
         await marks.bookmark(desk.gateway, ACTOR, marked)
 
     await fail_and_mark(*ids[:3])

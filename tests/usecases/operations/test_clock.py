@@ -119,9 +119,7 @@ async def test_calls_are_counted_and_told_at_once_after_a_step_back(place: Place
     assert day.total.calls == 23
 
 
-async def test_a_webhook_that_was_changed_in_a_wrong_time_is_watched_and_not_called_changed(
-    place: Place,
-) -> None:
+async def test_a_webhook_that_was_changed_in_a_wrong_time_is_watched_all_the_same(place: Place) -> None:
     house, alarms = place.house, AlarmLoop(place.house.gateway)
     rhythm = {"rows": ["Mon-Sun 0-24: 30"], "timeZone": "UTC"}
     webhook = await house.webhook(alarms={"rhythm": rhythm})

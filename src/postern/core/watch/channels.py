@@ -128,7 +128,8 @@ def read_channel(text: str) -> Channel:
     usable = (
         parts.scheme in ("https", "http") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
     )
-    if kind not in get_args(ChannelKind) or not usable or not (rest.isascii() and rest.isprintable()):
+    is_text = rest.isascii() and rest.isprintable()
+    if kind not in {*get_args(ChannelKind)} - {"mailto"} or not (usable and is_text):
         raise ValueError
     if kind == "telegram" and not after:
         raise ValueError

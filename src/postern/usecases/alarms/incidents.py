@@ -11,7 +11,7 @@ from postern.core.problems import PROBLEMS, Refused, existing, invalid
 from postern.core.schedules import InvalidSchedule
 from postern.core.verdict import UNPROVEN
 from postern.core.visible import can_be_stored
-from postern.core.watch.alarms import ADMITTED, ALARMS, FAILS_CALLERS, LATELY, AlarmKind, Incident
+from postern.core.watch.alarms import ADMITTED, ALARMS, FAILS_CALLERS, LATELY, WEEK, AlarmKind, Incident
 from postern.core.watch.rhythm import DAY, DAYS, Proposal, propose
 from postern.usecases.access.audit import noted
 from postern.usecases.alarms import views
@@ -34,7 +34,6 @@ MISMATCHES = ("signature_mismatch", "credential_mismatch")
 ENGINE_AWAY = {"engine cannot start", "calls wait"}
 NOTICED_AFTER = 60.0
 """Seconds after which an engine that is away, or is back, has been noticed."""
-WEEK = 7 * DAY
 GATEWAY = "gateway"
 """Given instead of a webhook's id, it selects the gateway's own incidents."""
 _READER = Actor("alarms", "read")
@@ -137,20 +136,14 @@ async def rhythm(
         )
     except InvalidSchedule as error:
         raise Refused("invalid_request", f"timeZone: {error}") from None
-    why_not = f"The {len(calls)} minutes with calls in the last {DAYS} days are too few, or too irregular, to propose a rhythm."
-    if proposal and proposal.keeps_hours and not time_zone:
-        proposal, why_not = (
-            None,
-            "These calls keep to hours. Say the time zone of the people, like Europe/Berlin.",
-        )
-    return views.ProposedRhythm(
-        rows=[str(row) for row in proposal.rhythm.rows] if proposal else [],
-        time_zone=time_zone or "UTC",
-        in_words=proposal.in_words if proposal else "",
-        evidence=_evidence(proposal) if proposal else why_not,
-        days=DAYS,
-        would_have_rung=[Time(minute * 60) for minute in proposal.rings] if proposal else [],
-    )
+    if proposal is None:
+        said = f"The {len(calls)} minutes with calls in the last {DAYS} days are too few, or too irregular, to propose a rhythm."
+        return views.ProposedRhythm([], time_zone or "UTC", "", said, DAYS, [])
+    if proposal.keeps_hours and not time_zone:
+        said = "These calls keep to hours. Say the time zone of the people, like Europe/Berlin."
+        return views.ProposedRhythm([], "UTC", "", said, DAYS, [])
+    rows, rings = [str(row) for row in proposal.rhythm.rows], [Time(minute * 60) for minute in proposal.rings]
+    return views.ProposedRhythm(rows, time_zone or "UTC", proposal.in_words, _evidence(proposal), DAYS, rings)
 
 
 def _evidence(proposal: Proposal) -> str:

@@ -282,7 +282,10 @@ class AlarmLoop:
             await self._gather(incident, finding, now)
         long = now - incident.opened_at > OPEN_FOR_LONG
         if finding is None:
-            await self._close(incident, now, "what waited was started")
+            waited = kind == "not_started"
+            await self._close(
+                incident, now, "what waited was started" if waited else "its calls are no longer counted"
+            )
         elif not (waits or lately) and has_recovered(
             kind, minutes, webhook.alarms.share_percent, minute, long
         ):
