@@ -136,7 +136,7 @@ class Replays(Repository):
         under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
         connection.execute(under_way.values(next_at=milliseconds(now)))
 
-    async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
+    async def next_of(self, replay: Replay, limit: int, now: float) -> tuple[list[str], str | None]:
         """Looks through a bounded part of the history at a time, however rare what is wanted is in it."""
 
         def query(connection: Connection) -> tuple[list[str], str | None]:
@@ -144,9 +144,10 @@ class Replays(Repository):
             not_meant = [] if replay.include_completed else [~has_completed()]
             # Calls that another plan, made of the same list, has started meanwhile are not started once more, and those that have
             # failed since are not among those that were counted.
-            not_meant.append(was_so_at(milliseconds(replay.created_at), replay.wanted))
+            planned_at = milliseconds(replay.created_at)
+            not_meant.append(was_so_at(planned_at, replay.wanted, milliseconds(now)))
             if replay.wanted.bookmarked:
-                marked = bookmarks.c.at <= milliseconds(replay.created_at)
+                marked = bookmarks.c.at <= planned_at
                 not_meant.append(invocations.c.id.in_(select(bookmarks.c.invocation_id).where(marked)))
             ids = select(invocations.c.id).order_by(invocations.c.id)
             if replay.wanted.webhook_id is not None:

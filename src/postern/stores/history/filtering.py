@@ -279,7 +279,7 @@ def was_superseded() -> ColumnElement[bool]:
     return func.coalesce(_value_of_newest(deliveries.c.state), "") == "superseded"
 
 
-def was_so_at(at: int, criteria: HistoryFilter) -> ColumnElement[bool]:
+def was_so_at(at: int, criteria: HistoryFilter, now: int) -> ColumnElement[bool]:
     """The newest delivery, if there is one, was made by then; where its state is asked for, it was in that by then, as far as a time
     is kept of it."""
     since: ColumnElement[Any] = deliveries.c.created_at
@@ -287,7 +287,9 @@ def was_so_at(at: int, criteria: HistoryFilter) -> ColumnElement[bool]:
         given_up = case((deliveries.c.state == "failed", deliveries.c.next_at))
         times = deliveries.c.ended_at, deliveries.c.started_at, given_up, deliveries.c.released_at, since
         since = func.coalesce(*times)
-    return func.coalesce(_value_of_newest(since), 0) <= at
+    # A time that is yet to come is of a wrong clock.
+    in_time = or_(since <= at, since > now)
+    return func.coalesce(_value_of_newest(case((in_time, 1), else_=0)), 1) == 1
 
 
 def _newest_state() -> ScalarSelect[str]:

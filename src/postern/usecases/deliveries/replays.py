@@ -92,7 +92,7 @@ async def show(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
 async def _shown(gateway: Gateway, replay: Replay) -> views.Replay:
     if replay.state != "planned":
         return views.replay_of(replay, (await gateway.store.replays.outcomes([replay.id]))[replay.id])
-    ids, _ = await gateway.store.replays.next_of(replay, FIRST)
+    ids, _ = await gateway.store.replays.next_of(replay, FIRST, gateway.clock())
     stories = sorted(await gateway.store.history.some(ids), key=lambda story: story.invocation.id)
     return views.replay_of(replay, {}, await rows_of(gateway, stories))
 
@@ -120,12 +120,12 @@ async def _found(gateway: Gateway, replay_id: str) -> Replay:
 
 async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     """Queues the next few. Returns the replay as it is then, or None if nothing is left to do here."""
-    ids, position = await gateway.store.replays.next_of(replay, STEP)
+    now = gateway.clock()
+    ids, position = await gateway.store.replays.next_of(replay, STEP, now)
     stories = {story.invocation.id: story for story in await gateway.store.history.brief(ids)}
     tries = [_start_of(gateway, stories[call_id], replay.fields) for call_id in ids if call_id in stories]
     starts = [start for start in tries if start is not None]
     skipped = len(ids) - len(starts)
-    now = gateway.clock()
     reached = position or (ids[-1] if ids else replay.position)
     if not await gateway.store.replays.step(replay, starts, skipped, reached, now, LEASE):
         return None
