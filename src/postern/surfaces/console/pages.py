@@ -76,7 +76,6 @@ NOTICES = {
     "view-saved": "Saved: the view is a tab of the page Calls, and in Find.",
     "view-renamed": "The view has its new name.",
     "view-deleted": "The view is deleted.",
-    "ran": "The source was fetched. The result is below.",
     "acknowledged": "Acknowledged: nobody is reminded of it any more. It closes by itself when all is well.",
     "cancelled": "Cancelled. Calls replayed before stay replayed.",
 }

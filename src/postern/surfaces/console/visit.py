@@ -174,6 +174,18 @@ async def read_pairs(request: Request, largest: int = LARGEST_FORM) -> list[tupl
 ViewFunction = Callable[[Visit], Awaitable[Response]]
 
 
+def deed(
+    use_case: Callable[[Gateway, Actor, str], Awaitable[object]], named: str, to: str, notice: str = ""
+) -> ViewFunction:
+    """A view that does one thing with what its address names. ``to``: where it leads, by the parts of its address."""
+
+    async def act(visit: Visit) -> Response:
+        await visit.ask(use_case, visit.at(named))
+        return visit.to(to.format(**visit.request.path_params), notice)
+
+    return act
+
+
 def route(gateway: Gateway, method: str, path: str, view: ViewFunction) -> Route:
     async def endpoint(request: Request) -> Response:
         try:

@@ -10,7 +10,7 @@ from postern.surfaces.console import words
 from postern.surfaces.console.visit import Visit, or_none
 from postern.usecases.history import volumes
 from postern.usecases.stored_webhook import NO_WEBHOOK
-from postern.usecases.webhooks import bin, picking, webhooks
+from postern.usecases.webhooks import picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
 FOLLOWS = {
@@ -66,7 +66,11 @@ async def question(visit: Visit, action: str) -> Response | None:
         lately += ["Calls that wait behind its hold stay there."] if webhook.held else []
     if not lately and not for_good:
         return None
-    name = await _name(visit, webhook_id)
+    # Also of one that is in the bin, or whose settings cannot be read.
+    named = await visit.ask(picking.names, [webhook_id], deleted=True)
+    if webhook_id not in named:
+        raise Refused("not_found", NO_WEBHOOK)
+    name = named[webhook_id].removesuffix(picking.DELETED)
     may_hold = action == "disable" and webhook is not None and not webhook.held
     confirmation = Question(
         f"Delete {name} for good?" if for_good else f"{action.capitalize()} {name}?",
@@ -77,17 +81,6 @@ async def question(visit: Visit, action: str) -> Response | None:
         holds_instead=f"/webhooks/{webhook_id}/hold" if may_hold else "",
     )
     return asked(visit, confirmation, f"/webhooks/{webhook_id}", instead_follows=FOLLOWS["hold"][0])
-
-
-async def _name(visit: Visit, webhook_id: str) -> str:
-    """The webhook's name, also if it is in the bin or its settings cannot be read."""
-    name = (await visit.ask(picking.names, [webhook_id])).get(webhook_id)
-    if name is None:
-        binned = (await visit.ask(bin.listing, only=webhook_id)).items
-        name = next((entry.name for entry in binned), None)
-    if name is None:
-        raise Refused("not_found", NO_WEBHOOK)
-    return name
 
 
 async def calls_lately(visit: Visit, webhook_id: str) -> int:

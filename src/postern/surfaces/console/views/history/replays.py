@@ -7,7 +7,7 @@ from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.asked import Chip, chips, chosen_in
 from postern.surfaces.console.views.history.call import values_in
 from postern.surfaces.console.views.history.listing import names, rows_of, wanted
-from postern.surfaces.console.visit import Visit, whole_number
+from postern.surfaces.console.visit import Visit, deed, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
@@ -26,13 +26,9 @@ async def listing(visit: Visit) -> Response:
     return visit.page(
         "replays/list.html",
         replays=page.items,
-        chips=_chips(page.items, await names(visit, _meant(page.items))),
+        chips=_chips(page.items, await names(visit, {one.filter.webhook_id or "" for one in page.items})),
         after=page.next_cursor,
     )
-
-
-def _meant(shown: list[Replay]) -> set[str]:
-    return {replay.filter.webhook_id for replay in shown if replay.filter.webhook_id}
 
 
 def _chips(shown: list[Replay], named: dict[str, str]) -> dict[str, list[Chip]]:
@@ -59,7 +55,7 @@ async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = ""
     wanted_calls = HistoryFilter(replay=replay.id, status=again)
     shown = await visit.ask(history.listing, wanted_calls, SHOWN) if replay.done else None
     items = shown.items if shown else []
-    named = await names(visit, _meant([replay]).union(item.webhook_id for item in items))
+    named = await names(visit, {replay.filter.webhook_id or "", *(item.webhook_id for item in items)})
     return visit.page(
         "replays/detail.html",
         status,
@@ -95,6 +91,4 @@ async def begin(visit: Visit) -> Response:
     return visit.to(f"/replays/{visit.at('replay')}")
 
 
-async def cancel(visit: Visit) -> Response:
-    await visit.ask(replays.cancel, visit.at("replay"))
-    return visit.to(f"/replays/{visit.at('replay')}", "cancelled")
+cancel = deed(replays.cancel, "replay", "/replays/{replay}", "cancelled")

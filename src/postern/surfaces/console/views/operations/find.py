@@ -77,8 +77,8 @@ async def _found(visit: Visit, text: str) -> list[FoundItem]:
         FoundItem(webhook.name, f"/webhooks/{webhook.id}", "Webhook", webhook.id) for webhook in named[:EACH]
     ]
     if len(named) > EACH:
-        more = FoundItem(f"Every webhook with “{text}”", f"/webhooks?search={quote(text)}", "Webhooks")
-        found_webhooks.append(more)
+        every = f"/webhooks?search={quote(text)}"
+        found_webhooks.append(FoundItem(f"Every webhook with “{text}”", every, "Webhooks"))
     in_text = FoundItem(
         f"Search the text of every call for “{text}”", f"/calls?search={quote(text)}", "Search"
     )

@@ -48,7 +48,7 @@ async def _page(
         picked=picked,
         names=await visit.ask(picking.names, shown, deleted=True),
         recent=[item for item in recent.items if item.body_size],
-        senders=[*senders.offered(), senders.about("generic")],
+        senders=[(one.name, one.title) for one in (*senders.offered(), senders.about("generic"))],
         **context,
     )
 

@@ -4,6 +4,7 @@ import json
 
 from postern.core.documents import Document
 from postern.core.problems import invalid
+from postern.core.signatures.scheme import FIELDS
 from postern.surfaces.console.visit import Form, PageValues
 from postern.usecases.webhooks.preparing import generated
 from postern.usecases.webhooks.requests import SECRETS
@@ -84,21 +85,12 @@ def request_of(form: Form) -> Document:
             return {"method": "none"}
 
 
-_TEXTS = (
-    "algorithm",
-    "keysFrom",
-    "bodyClaim",
-    "encoding",
-    "secretEncoding",
-    "secretPrefix",
-    "signatureKey",
-    "signatureForm",
-    "freeValue",
-    "timestampFormat",
-    "itemSeparator",
-    "keySeparator",
-)
-_IN_THE_FORM = (*_TEXTS, *_LISTS, "signedContent", "toleranceSeconds")
+_WITHOUT_A_FIELD = (
+    "handshake", "timestampRequired", "bodyDigest", "secretClaim", "urlUnescape",
+    "certificateFrom", "certificateAddresses", "certificateNames",
+)  # fmt: skip
+_IN_THE_FORM = tuple(name for name in FIELDS if name not in _WITHOUT_A_FIELD)
+_TEXTS = tuple(name for name in _IN_THE_FORM if name not in (*_LISTS, "signedContent", "toleranceSeconds"))
 
 
 def scheme_of(form: Form) -> Document:

@@ -12,6 +12,7 @@ from postern.surfaces.console.views.webhooks import first_steps, schedule, setti
 from postern.surfaces.console.views.webhooks.authentication import (
     GENERATE,
     made_here,
+    request_of,
     scheme_context,
     scheme_of,
 )
@@ -152,18 +153,10 @@ def _request(answer: str, sent: Form) -> Document:
     }
     match answer:
         case "signed":
-            made["authentication"] = {
-                "method": "hmac",
-                "provider": sent.text("provider"),
-                "secret": sent.text("secret") or GENERATE,
-            }
-            if sent.text("provider") == "custom":
-                scheme = scheme_of(sent)
-                made["authentication"]["scheme"] = {
-                    name: value for name, value in scheme.items() if value is not None
-                }
-            if sent.text("publicUrl"):
-                made["authentication"]["publicUrl"] = sent.text("publicUrl")
+            how = request_of(Form(sent | {"method": "hmac", "newSecret": sent.text("secret")}))
+            if how["scheme"]:
+                how["scheme"] = {name: value for name, value in how["scheme"].items() if value is not None}
+            made["authentication"] = how
             # Senders that sign also retry: the workflow must not run twice for one event.
             provider = sent.text("provider")
             hours = senders.about(provider).sender.retry_hours if provider in senders.names() else 0

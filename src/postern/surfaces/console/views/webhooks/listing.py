@@ -1,7 +1,8 @@
 """The list of webhooks: filtered, sorted, page by page or folder by folder, all of it in the address; and what a row's
 menu does."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,15 +10,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from postern.core.access.accounts import Actor
 from postern.core.problems import invalid
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import SORTS, Sort, WebhookFilter
 from postern.surfaces.console.senders import titles
 from postern.surfaces.console.views.confirmations import question
-from postern.surfaces.console.visit import PageValues, Visit, whole_number
+from postern.surfaces.console.visit import PageValues, ViewFunction, Visit, deed, whole_number
 from postern.surfaces.console.words import PROVIDER_TITLES
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks import listing as use_case
@@ -179,46 +182,28 @@ def _senders(page: use_case.WebhooksPage) -> list[tuple[str, str]]:
     return [("", "Every sender"), *((sender, named.get(sender, sender)) for sender in page.groups.senders)]
 
 
-async def enable(visit: Visit) -> Response:
-    await visit.ask(webhooks.switch, visit.at("webhook"), True)
-    return visit.to(await _back(visit), "enabled")
+drop = deed(holds.drop, "webhook", "/webhooks/{webhook}", "dropped")
 
 
-async def disable(visit: Visit) -> Response:
-    if response := await question(visit, "disable"):
-        return response
-    await visit.ask(webhooks.switch, visit.at("webhook"), False)
-    return await _done(visit, "disabled")
+def _switch(
+    use_case: Callable[[Gateway, Actor, str], Awaitable[object]], notice: str, asks: str = ""
+) -> ViewFunction:
+    """Leads back with the notice. ``asks``: what is asked first, and can be undone by the notice."""
+
+    async def act(visit: Visit) -> Response:
+        if asks and (response := await question(visit, asks)):
+            return response
+        webhook_id = visit.at("webhook")
+        await visit.ask(use_case, webhook_id)
+        to_list = notice == "deleted" or (await visit.form()).get("from") == "list"
+        back = "/webhooks" if to_list else f"/webhooks/{webhook_id}"
+        return visit.to(f"{back}?of={webhook_id}" if asks else back, notice)
+
+    return act
 
 
-async def hold(visit: Visit) -> Response:
-    if response := await question(visit, "hold"):
-        return response
-    await visit.ask(holds.hold, visit.at("webhook"))
-    return await _done(visit, "held")
-
-
-async def release(visit: Visit) -> Response:
-    await visit.ask(holds.release, visit.at("webhook"))
-    return visit.to(await _back(visit), "released")
-
-
-async def drop(visit: Visit) -> Response:
-    await visit.ask(holds.drop, visit.at("webhook"))
-    return visit.to(f"/webhooks/{visit.at('webhook')}", "dropped")
-
-
-async def delete(visit: Visit) -> Response:
-    if response := await question(visit, "delete"):
-        return response
-    await visit.ask(webhooks.remove, visit.at("webhook"))
-    return visit.to(f"/webhooks?of={visit.at('webhook')}", "deleted")
-
-
-async def _back(visit: Visit) -> str:
-    return "/webhooks" if (await visit.form()).get("from") == "list" else f"/webhooks/{visit.at('webhook')}"
-
-
-async def _done(visit: Visit, notice: str) -> Response:
-    """Leads back with the notice and the way to undo."""
-    return visit.to(f"{await _back(visit)}?of={visit.at('webhook')}", notice)
+enable = _switch(partial(webhooks.switch, enabled=True), "enabled")
+disable = _switch(partial(webhooks.switch, enabled=False), "disabled", "disable")
+hold = _switch(holds.hold, "held", "hold")
+release = _switch(holds.release, "released")
+delete = _switch(webhooks.remove, "deleted", "delete")

@@ -10,7 +10,7 @@ from postern.core.schedules import InvalidSchedule, next_times, parse_schedule
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.surfaces.console.views.webhooks.settings import change, header_changes, headers_of
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
-from postern.surfaces.console.visit import Form, Visit, told_of
+from postern.surfaces.console.visit import Form, Visit, deed, told_of
 from postern.usecases import schedules
 from postern.usecases.answers import as_plain
 
@@ -80,9 +80,7 @@ async def run_now(visit: Visit) -> Response:
     return await show(visit, result=await visit.ask(schedules.run_now, visit.at("webhook")))
 
 
-async def resume(visit: Visit) -> Response:
-    await visit.ask(schedules.resume, visit.at("webhook"))
-    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "scheduled")
+resume = deed(schedules.resume, "webhook", "/webhooks/{webhook}/schedule", "scheduled")
 
 
 def request_of(form: Form) -> Document:

@@ -32,6 +32,7 @@ async def context(visit: Visit, webhook_id: str) -> PageValues:
         return {"samples": []}
     known = await visit.ask(sending.samples, webhook_id)
     return {
+        "events": [(sample.event, sample.title) for sample in known],
         "samples": [(sample.event, sample.title, readable(sample.body)) for sample in known],
         "wrongs": WRONGS,
         "placeholders": PLACEHOLDERS,
