@@ -20,7 +20,6 @@ from postern.core.history.marks import Bookmark, Note, SavedView
 from postern.core.history.replay import Replay
 from postern.core.history.sample import Sample
 from postern.core.listeners import Listener, ListenerCall
-from postern.core.problems import PROBLEMS
 from postern.core.schedules import ScheduleState
 from postern.core.signatures import handshake
 from postern.core.signatures.scheme import FIELDS
@@ -39,14 +38,12 @@ from postern.surfaces.console import words
 from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.console.views.history.asked import TOKENS
 from postern.surfaces.console.views.webhooks import authentication
-from postern.surfaces.console.words import CODE_WORDS
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.webhooks import listing as webhooks_listing
 from postern.wiring.engines import make_engine
 from surfaces.console.test_pages import PAGES as CHECKED
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = ROOT / "src" / "postern" / "core"
 CONSOLE = ROOT / "src" / "postern" / "surfaces" / "console"
 TEMPLATES = {
     str(file.relative_to(CONSOLE / "templates")): file.read_text("utf-8")
@@ -80,22 +77,6 @@ def test_an_engine_that_can_be_set_is_made_and_described(name: str, tmp_path: Pa
 def test_what_the_form_of_a_scheme_asks_is_read_from_it() -> None:
     asked = set(re.findall(r"\(\'scheme\.(\w+)\'", TEMPLATES["webhook/scheme.html"]))
     assert asked == set(authentication._IN_THE_FORM) <= set(FIELDS)
-
-
-NEVER_RECORDED = {"webhook_not_found": "no webhook, no history"}
-"""Codes that `core/` says of something that never becomes an invocation."""
-
-
-def test_a_reason_for_rejecting_a_call_has_words_in_the_console() -> None:
-    worded = {
-        node.value
-        for file in CORE.rglob("*.py")
-        if file.name not in {"problems.py", "answer.py"}
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in PROBLEMS
-    }
-    missing = worded - CODE_WORDS.keys() - NEVER_RECORDED.keys()
-    assert not missing, f"CODE_WORDS in console/words.py says nothing of {sorted(missing)}"
 
 
 def _pattern(path: str) -> re.Pattern[str]:

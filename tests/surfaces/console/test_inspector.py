@@ -319,13 +319,14 @@ def test_the_audit_log_is_read_for_one_webhook(console: Console) -> None:
 
 def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
     webhook = console.webhook(name="Noted <b>down</b>")
-    schedule = {"url": "https://example.com/orders", "every": "15m"}
+    schedule = {"url": "https://example.com/orders", "every": "15m", "headers": {"X-Key": "of a header"}}
     for patch in ({"schedule": schedule, "name": "Noted"}, {"schedule": None, "name": webhook["name"]}):
         assert console.api.patch(f"webhooks/{webhook['id']}", patch).status == 200
     console.open(f"/settings/audit?subject={webhook['id']}")
     rows = console.page.locator("tbody tr")
-    expect(rows.nth(1)).to_contain_text(re.compile(r"nothing → \{.*https://example.com/orders"))
-    expect(rows.nth(0)).to_contain_text(re.compile(r"https://example.com/orders.*\} → nothing"))
+    expect(rows.nth(1)).to_contain_text("nothing → https://example.com/orders")
+    expect(rows.nth(0)).to_contain_text("https://example.com/orders → nothing")
+    assert "of a header" not in console.page.content() and "{" not in rows.nth(1).inner_text()
     link = rows.nth(0).get_by_role("link", name="Noted <b>down</b>")
     assert link.get_attribute("title") == webhook["id"]
     link.click()

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from postern.surfaces.console import words
-from postern.surfaces.console.views.webhooks.settings import request_of
+from postern.surfaces.console.labels import LABELS, changes_of
+from postern.surfaces.console.views.webhooks.settings import READ, request_of
 from postern.surfaces.console.visit import Form
 from postern.surfaces.console.words import ago, milliseconds
 
@@ -60,6 +61,30 @@ def test_a_field_without_an_error_has_none_under_it() -> None:
     ) == ("no site; none either")
 
 
-def test_a_note_of_the_audit_log_leaves_out_what_was_not_asked_for() -> None:
-    assert words.changed({"status": "failed", "code": None}) == '{"status": "failed"}'
-    assert words.changed({"before": None, "after": True}) == "nothing → on"
+def test_a_note_of_the_audit_log_is_told_setting_by_setting() -> None:
+    row = {"of": "total", "is": "greater", "values": ["100"], "ignoreCase": False}
+    target = {"url": "https://erp.example", "forward": "original", "headers": []}
+    told = changes_of(
+        {
+            "filter": {"status": "failed", "code": None},
+            "duplicateProtection.windowSeconds": {"before": 86_400, "after": 5_400},
+            "authentication.method": {"before": "none", "after": "hmac"},
+            "conditions": {"before": [], "after": [row]},
+            "target": {"before": None, "after": target},
+            "handshake": {"before": None, "after": "xero"},
+            "secret.main": "set",
+            "writtenBy": "Ada",
+        }
+    )
+    assert list(told) == [
+        ("Filter: status", None, "failed"),
+        ("Window in hours", "24 hours", "1.5 hours"),
+        ("Method", "None", "HMAC SHA-256"),
+        ("What starts", "nothing", "total is greater than 100"),
+        ("Where it goes: URL", "nothing", "https://erp.example"),
+        ("Where it goes: It gets", "nothing", "the call as it came"),
+        ("Handshake", "nothing", "xero"),
+        ("Secret: main", None, "set"),
+        ("Written by", None, "Ada"),
+    ]
+    assert READ.keys() - LABELS.keys() == {"handshake"}, "labels.py has the title of every setting"

@@ -1,10 +1,15 @@
-"""The labels beside the inputs, by the names of the settings: a message on a page uses the words that the page
-shows."""
+"""The labels beside the inputs, by the names of the settings: a message on a page, and the audit log, use the words that the
+page shows."""
 
+import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
+from postern.core.documents import Document
 from postern.core.watch.channels import AN_ADDRESS
-from postern.surfaces.console import words
+from postern.surfaces.console import senders, words
+from postern.usecases.webhooks.views import PLACED
 
 IN_UNITS = {
     "duplicateProtection.windowSeconds": "write a number of hours, from 0.02 (about a minute) to 168",
@@ -31,10 +36,81 @@ def both(field: str, theirs: Any, mine: Any) -> str:
 
 
 def _value(field: str, value: Any) -> str:
+    """A setting's value, as people write it."""
+    if field == "authentication.provider":
+        return {**words.PROVIDER_TITLES, **senders.titles()}.get(value, str(value))
+    if field in CHOICES and value is not None:
+        return CHOICES[field].get(value, str(value))
     if field in UNITS and isinstance(value, int | float):
         size, unit = UNITS[field]
         return f"{value / size:g} {unit}"
-    return f"{value:g}" if isinstance(value, float) else words.shown(value)
+    if value in (None, "", [], {}):
+        return "nothing"
+    match value:
+        case bool():
+            return "on" if value else "off"
+        case float():
+            return f"{value:g}"
+        case list():
+            return ", ".join(_value(f"{field}.0", one) for one in value)
+        case {"of": of, "is": comparison, "values": values}:
+            return " ".join([of, words.OPERATORS.get(comparison, comparison), *values])
+        case dict():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+CHOICES: dict[str, dict[Any, str]] = {
+    "authentication.method": {method: title for method, (title, _, _) in words.METHODS.items()},
+    "authentication.placement": {**PLACED},
+    "target.forward": {**words.FORWARD},
+}
+"""The words of settings whose value is a name."""
+
+
+def changes_of(noted: Document, above: str = "") -> Iterator[tuple[str, str | None, str]]:
+    """Tells a note of the audit log, setting by setting: its title, what was before if that is noted, and what is after. One that
+    is set or taken away as a whole is told by its parts."""
+    for name, value in noted.items():
+        field = above + name
+        match value:
+            case {"before": before, "after": after} if isinstance(before, dict) or isinstance(after, dict):
+                was, now = before or {}, after or {}
+                parts = {part: {"before": was.get(part), "after": now.get(part)} for part in was | now}
+                filled = {part: pair for part, pair in parts.items() if any(pair.values())}
+                yield from changes_of(filled, f"{field}.")
+            case {"before": before, "after": after}:
+                yield title(field), _value(field, before), _value(field, after)
+            case dict():
+                yield from changes_of(value, f"{field}.")
+            case None:
+                pass
+            case _:
+                yield title(field), None, _value(field, value)
+
+
+GROUPS = {
+    "target": "Where it goes",
+    "synchronousResponse": "Response",
+    "acceptedAnswer": "Another answer at once",
+    "schedule": "Schedule",
+    "alarms": "Alarms",
+    "secret": "Secret",
+    "filter": "Filter",
+}
+"""Settings whose labels say enough only below the heading of their group."""
+
+
+def title(field: str) -> str:
+    """A setting's name where it stands alone: its label, or its name as words where no page asks for it."""
+    group, _, rest = field.partition(".")
+    named = LABELS.get(field)
+    if named is None:
+        name = rest if group in GROUPS and rest else field
+        spaced = re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name) if name.isalpha() else name
+        named = spaced if name == rest else spaced[:1].upper() + spaced[1:]
+    return f"{GROUPS[group]}: {named}" if group in GROUPS and rest else named
 
 
 LABELS = {
@@ -42,6 +118,13 @@ LABELS = {
     "name": "Name",
     "folder": "Folder",
     "tags": "Tags",
+    "enabled": "Enabled",
+    "authentication.method": "Method",
+    "authentication.placement": "Where the token is sent",
+    "authentication.requireTimestampAndDigest": "Require the timestamp and the body digest",
+    "secret.second": "Second valid secret",
+    "secret.targetKey": "Key that signs",
+    "secret.sendAgain": "Token of the sender’s API",
     "understood": "What follows",
     "authentication.provider": "Signature provider",
     "authentication.secret": "Signing secret",
@@ -75,9 +158,12 @@ LABELS = {
     "fieldMapping.fieldTwo": "Field two",
     "fieldMapping.fieldThree": "Field three",
     "fieldMapping.fieldFour": "Field four",
+    "synchronousResponse.enabled": "Synchronous response",
     "synchronousResponse.timeoutSeconds": "Wait at most",
+    "duplicateProtection.enabled": "Duplicate delivery protection",
     "duplicateProtection.key": "Recognise a call by",
     "duplicateProtection.windowSeconds": "Window in hours",
+    "cors.enabled": "Pages of other sites may call",
     "cors.origins": "Which sites",
     "ipAllowlist": "Addresses that may call",
     "payloadLimitBytes": "Largest payload, KiB",
@@ -93,6 +179,19 @@ LABELS = {
     "turns.by": "One at a time for each",
     "turns.newestAfterSeconds": "Only the newest, after seconds",
     "turns.longestWaitSeconds": "At the latest after seconds",
+    "target.url": "URL",
+    "target.forward": "It gets",
+    "target.headers": "Headers to send",
+    "target.timeoutSeconds": "Wait at most",
+    "target.signingSecret": "Key that signs",
+    "alarms.rejected": "Calls are rejected",
+    "alarms.notStarted": "Workflows cannot be started",
+    "alarms.runsFailed": "Workflows fail",
+    "alarms.answers": "Waiting callers get an error, or no answer in time",
+    "alarms.sharePercent": "Percent of the latest calls",
+    "alarms.waitsMinutes": "Minutes until a start that fails is reported",
+    "alarms.rhythm.rows": "Longest quiet, in minutes",
+    "alarms.rhythm.timeZone": "Time zone",
     "path": "End of the URL",
     "onlyPath": "Give up the short code",
     "historyRetentionDays": "Keep calls for days",
@@ -109,6 +208,9 @@ LABELS = {
     "schedule.headers": "Headers to send",
     "schedule.timeoutSeconds": "Give up after seconds",
     "schedule.pauseAfterFailures": "Pause after failures in a row",
+    "schedule.onlyWhenChanged": "Only when it has changed",
+    "schedule.splitArray": "One call for each item of a list",
+    "schedule.enabled": "Runs on its schedule",
     "level": "Access level",
     "oldPassword": "Current password",
     "newPassword": "New password",

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from postern.core.history.invocation import Status
 from postern.core.history.volume import OUTCOMES as OUTCOMES
+from postern.core.problems import PROBLEMS
 from postern.core.schedules import hours as hours
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.secret_form import SecretForm
@@ -83,35 +84,6 @@ STATUS_HELP: dict[Status, str] = {
     "dropped": "Stored, and then dropped on purpose.",
     "superseded": "A newer call was started in its place. It can be replayed.",
 }
-
-CODE_WORDS = {
-    "accepted": "Accepted",
-    "filtered": "Filtered",
-    "duplicate": "Duplicate",
-    "handshake": "Set-up handshake",
-    "edited": "Edited replay",
-    "method_not_allowed": "Not a POST",
-    "webhook_disabled": "Webhook disabled",
-    "ip_not_allowed": "Address not allowed",
-    "origin_not_allowed": "Origin not allowed",
-    "payload_too_large": "Payload too large",
-    "credential_missing": "No token sent",
-    "credential_mismatch": "Wrong credential",
-    "signature_missing": "No signature sent",
-    "signature_malformed": "Signature malformed",
-    "signature_mismatch": "Signature does not match",
-    "signing_keys_unavailable": "The sender's keys could not be fetched",
-    "timestamp_missing": "No timestamp sent",
-    "timestamp_malformed": "Timestamp malformed",
-    "timestamp_expired": "Timestamp too old",
-    "timestamp_in_future": "Timestamp in the future",
-    "rate_limited": "Too many calls",
-    "unsupported_media_type": "Not JSON or a form",
-    "malformed_json": "Body is not JSON",
-    "payload_not_an_object": "Body is not an object",
-    "fetch_failed": "Fetch failed",
-}
-
 
 SENT: dict[Placement, str] = {
     "header": "in the header",
@@ -263,7 +235,8 @@ def initials(title: str) -> str:
 
 
 def code(value: str) -> str:
-    return CODE_WORDS.get(value, value.replace("_", " ").capitalize())
+    """Why a call ended as it did, in the words that its caller heard."""
+    return PROBLEMS[value].title if value in PROBLEMS else value.capitalize()
 
 
 STEPS = {
@@ -284,41 +257,11 @@ def listed(names: list[str], most: int = 3) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def shown(value: Any) -> str:
-    """A changed setting's value, as people write it."""
-    match value:
-        case None | []:
-            return "nothing"
-        case dict() if not value:  # as a pattern, {} matches every dictionary
-            return "nothing"
-        case bool():
-            return "on" if value else "off"
-        case list() if all(isinstance(item, str) for item in value):
-            return ", ".join(value)
-        case list() | dict():
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return str(value)
-
-
-def changed(value: Any) -> str:
-    """A part of a note in the audit log: most say what was before and what is after, some only what is."""
-    if isinstance(value, dict) and value.keys() == {"before", "after"}:
-        return f"{shown(value['before'])} → {shown(value['after'])}"
-    if isinstance(value, dict):
-        value = {name: one for name, one in value.items() if one is not None}
-    return shown(value)
-
-
 def error_under(errors: dict[str, str | None], prefix: str) -> str | None:
     """The errors of a list and of its entries."""
     depth = prefix.count(".") + 1
     messages = [message for field, message in errors.items() if field.split(".")[:depth] == prefix.split(".")]
     return "; ".join(filter(None, messages)) or None
-
-
-def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
-    return list(zip(first, second, strict=True))
 
 
 def original_values(webhook: Webhook, *names: str) -> str:

@@ -95,16 +95,13 @@ def chips(chosen: Mapping[str, str], meant: HistoryFilter, named: Mapping[str, s
 
 def _shortened(value: str) -> str:
     """Ids of marked calls are counted."""
-    return (
-        words.plural(value.count(",") + 1, "marked call")
-        if value.startswith("inv_") and "," in value
-        else value
-    )
+    if value.startswith("inv_") and "," in value:
+        return words.plural(value.count(",") + 1, "marked call")
+    return value
 
 
-def offered() -> dict[str, list[str]]:
+def offered(reasons: list[str]) -> dict[str, list[str]]:
     """The values to offer for each token. Tokens that take any text have none."""
-    reasons = [code for code in words.CODE_WORDS if code not in words.STATUS_WORDS]
     known: dict[str, list[str]] = {
         "status": list(dict.fromkeys([*GROUPS, *STATUSES])),
         "reason": reasons,

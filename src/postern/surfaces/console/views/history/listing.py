@@ -15,7 +15,7 @@ from postern.core.problems import Refused, invalid
 from postern.identity import time_of
 from postern.surfaces.console.views.history import asked, files, sentences
 from postern.surfaces.console.views.history.volume import strip_of
-from postern.surfaces.console.visit import Visit, problem_of
+from postern.surfaces.console.visit import Visit, deed, problem_of
 from postern.surfaces.streaming import while_connected
 from postern.usecases.answers import Listing, Time
 from postern.usecases.calls import readmission
@@ -108,6 +108,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
     known = await names(visit, {chosen["webhook"], *shown_webhooks} - {""})
     if is_text:
         query = asked.query_of(own | {"value": "", "search": chosen["value"]})
+    strip = await strip_of(visit, wanted_calls)
     answer = visit.page(
         template,
         path=path,
@@ -123,7 +124,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         behind=await visit.ask(findable.behind),
         chosen=chosen,
         chips=asked.chips(own, wanted_calls, known),
-        offered=asked.offered(),
+        offered=asked.offered(strip.reasons),
         failures=failures,
         kept=query,
         tabs=await _tabs(visit, own),
@@ -133,7 +134,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         typed=typed if wrong else "",
         wrong=wrong,
         may_mark=visit.actor.may("write"),
-        strip=await strip_of(visit, wanted_calls),
+        strip=strip,
         reason=sentences.reason,
         **context,
     )
@@ -226,9 +227,7 @@ async def rename_view(visit: Visit) -> Response:
     return visit.to("/calls", "view-renamed")
 
 
-async def delete_view(visit: Visit) -> Response:
-    await visit.ask(saved_views.delete, visit.at("view"))
-    return visit.to("/calls", "view-deleted")
+delete_view = deed(saved_views.delete, "view", "/calls", "view-deleted")
 
 
 def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:

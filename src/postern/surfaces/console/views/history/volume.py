@@ -4,12 +4,12 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import PROBLEMS
 from postern.surfaces.console import senders
 from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Visit, or_none
 from postern.usecases.answers import Time
 from postern.usecases.history import volumes
-from postern.usecases.history.views.calls import Point
 from postern.usecases.webhooks import picking, webhooks
 
 
@@ -46,6 +46,8 @@ class Strip(Struct, frozen=True):
     calls: int
     chosen: tuple[int, int] | None
     """The begin of the chosen time in the strip, and its width."""
+    reasons: list[str]
+    """Why calls were rejected in that time."""
 
     @property
     def bars(self) -> int:
@@ -62,8 +64,10 @@ async def strip_of(visit: Visit, criteria: HistoryFilter) -> Strip:
     most = max([point.calls for point in chart.points], default=0)
     strokes = {"accepted": "", "failed": "", "rejected": ""}
     for place, point in enumerate(chart.points):
-        foot = HEIGHT
-        for name, calls in _parts(point).items():
+        foot, rejected = HEIGHT, point.outcomes.rejected
+        failed = min(point.failed_runs, point.calls - rejected)
+        parts = {"accepted": point.calls - rejected - failed, "failed": failed, "rejected": rejected}
+        for name, calls in parts.items():
             height = max(2, round(HEIGHT * calls / most)) if calls else 0
             if height:
                 strokes[name] += f"M{place * WIDTH + WIDTH // 2} {foot}V{max(0, foot - height)}"
@@ -80,14 +84,6 @@ async def strip_of(visit: Visit, criteria: HistoryFilter) -> Strip:
         width,
         calls=chart.total.calls,
         chosen=(begin, end - begin) if 0 < end - begin < width else None,
+        reasons=[code for code in chart.total.codes if code in PROBLEMS],
         **strokes,
     )
-
-
-def _parts(point: Point) -> dict[str, int]:
-    failed = min(point.failed_runs, point.calls - point.outcomes.rejected)
-    return {
-        "accepted": point.calls - point.outcomes.rejected - failed,
-        "failed": failed,
-        "rejected": point.outcomes.rejected,
-    }

@@ -11,8 +11,9 @@ from postern.core.watch.channels import ChannelKind
 from postern.core.webhooks.listing import WebhookFilter
 from postern.settings import EngineName
 from postern.surfaces.console import words
+from postern.surfaces.console.labels import changes_of
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.visit import Visit, messages_of, told_of
+from postern.surfaces.console.visit import Visit, deed, messages_of, told_of
 from postern.usecases.access import accounts, audit
 from postern.usecases.alarms import channels as alarm_channels
 from postern.usecases.alarms import telling
@@ -89,9 +90,7 @@ async def make_key(visit: Visit) -> Response:
     return await keys(visit, made=made)
 
 
-async def delete_key(visit: Visit) -> Response:
-    await visit.ask(accounts.delete_key, visit.at("key"))
-    return visit.to("/settings", "key-deleted")
+delete_key = deed(accounts.delete_key, "key", "/settings", "key-deleted")
 
 
 async def users(visit: Visit, status: int = 200, **context: Any) -> Response:
@@ -118,18 +117,14 @@ async def change_user(visit: Visit) -> Response:
     return visit.to("/settings/users", "saved")
 
 
-async def remove_user(visit: Visit) -> Response:
-    await visit.ask(accounts.delete_user, visit.at("user"))
-    return visit.to("/settings/users", "user-removed")
+remove_user = deed(accounts.delete_user, "user", "/settings/users", "user-removed")
 
 
 async def sessions(visit: Visit) -> Response:
     return _page(visit, "sessions", sessions=await visit.ask(accounts.sessions))
 
 
-async def end_session(visit: Visit) -> Response:
-    await visit.ask(accounts.revoke_session, visit.at("session"))
-    return visit.to("/settings/sessions")
+end_session = deed(accounts.revoke_session, "session", "/settings/sessions")
 
 
 async def channels(visit: Visit, status: int = 200, **context: Any) -> Response:
@@ -165,9 +160,7 @@ async def test_channel(visit: Visit) -> Response:
     return await channels(visit, tried=tried.items)
 
 
-async def delete_channel(visit: Visit) -> Response:
-    await visit.ask(alarm_channels.delete, visit.at("channel"))
-    return visit.to("/settings/channels", "channel-deleted")
+delete_channel = deed(alarm_channels.delete, "channel", "/settings/channels", "channel-deleted")
 
 
 async def retained(visit: Visit) -> Response:
@@ -210,6 +203,7 @@ async def log(visit: Visit) -> Response:
         names=await visit.ask(picking.names, shown, deleted=True),
         has_id=lambda text: _ID.fullmatch(text) is not None,
         living=await visit.ask(picking.names, shown),
+        changes_of=changes_of,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from msgspec import inspect
 from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
@@ -15,8 +16,9 @@ from postern.core.signatures.redact import MASK
 from postern.core.watch.rhythm import Sentence, sentence_of
 from postern.core.webhooks.conditions import MOST_ROWS
 from postern.core.webhooks.merging import has_moved, merged
+from postern.core.webhooks.settings import WebhookSettings
 from postern.surfaces.console import senders, snippets, tree
-from postern.surfaces.console.labels import both
+from postern.surfaces.console.labels import UNITS, both
 from postern.surfaces.console.pages import NOTICES
 from postern.surfaces.console.views.confirmations import calls_lately, came_lately
 from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
@@ -186,53 +188,38 @@ def header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str
     }
 
 
-READ: dict[str, Callable[[Form, str], Any]] = {
-    "name": Form.text,
-    "path": Form.given,
-    "onlyPath": Form.on,
-    "folder": Form.given,
+Reader = Callable[[Form, str], Any]
+
+
+def _readers(shape: inspect.Type, above: str = "") -> Iterator[tuple[str, Reader]]:
+    """The reader of each setting, by its type."""
+    for field in shape.fields if isinstance(shape, inspect.StructType) else ():
+        name, kind, may_be_none = above + field.encode_name, field.type, False
+        while isinstance(kind, inspect.Metadata | inspect.UnionType):
+            may_be_none = may_be_none or isinstance(kind, inspect.UnionType)
+            kind = kind.type if isinstance(kind, inspect.Metadata) else kind.types[0]
+        match kind:
+            case inspect.StructType():
+                yield from _readers(kind, f"{name}.")
+            case inspect.BoolType():
+                yield name, Form.on
+            case inspect.IntType() | inspect.FloatType():
+                yield name, Form.number
+            case inspect.ListType():
+                yield name, Form.lines
+            case _:
+                yield name, Form.given if may_be_none else Form.text
+
+
+READ: dict[str, Reader] = {
+    **dict(_readers(inspect.type_info(WebhookSettings))),
+    **{name: partial(Form.number, unit=unit) for name, (unit, _) in UNITS.items()},
     "tags": Form.listed,
-    "ipAllowlist": Form.lines,
-    "cors.enabled": Form.on,
-    "cors.origins": Form.lines,
-    **{f"fieldMapping.{name}": Form.given for name in FIELD_LABELS},
-    "arrays": Form.given,
-    "acceptsEmpty": Form.on,
-    "acceptsXml": Form.on,
-    "acceptedAnswer.status": Form.number,
     "acceptedAnswer.contentType": Form.given,
     "acceptedAnswer.body": Form.as_typed,
-    "synchronousResponse.enabled": Form.on,
-    "synchronousResponse.timeoutSeconds": Form.number,
-    "duplicateProtection.enabled": Form.on,
-    "duplicateProtection.key": Form.given,
-    "duplicateProtection.windowSeconds": partial(Form.number, unit=3600),
-    "target.url": Form.text,
-    "target.forward": Form.text,
     "target.headers": headers_of,
-    "target.timeoutSeconds": Form.number,
     "target.signingSecret": Form.text,
-    "sendAgain.account": Form.text,
     "sendAgain.token": Form.text,
-    "sendAgain.api": Form.given,
-    "payloadLimitBytes": partial(Form.number, unit=1024),
-    "rateLimit.callsPerSecond": Form.number,
-    "rateLimit.burst": Form.number,
-    "historyRetentionDays": Form.number,
-    "bodyRetentionDays": Form.number,
-    "filteredRetentionDays": Form.number,
-    "turns.atOnce": Form.number,
-    "turns.by": Form.given,
-    "turns.newestAfterSeconds": Form.number,
-    "turns.longestWaitSeconds": Form.number,
-    "alarms.rejected": Form.on,
-    "alarms.notStarted": Form.on,
-    "alarms.runsFailed": Form.on,
-    "alarms.answers": Form.on,
-    "alarms.sharePercent": Form.number,
-    "alarms.waitsMinutes": Form.number,
-    "alarms.rhythm.rows": Form.lines,
-    "alarms.rhythm.timeZone": Form.text,
 }
 """The reader of each field. A field is called like its setting, so an error of the setting is shown beside it."""
 
