@@ -66,6 +66,21 @@ async def test_a_webhook_with_an_incident_is_marked_with_it_and_counted_as_faili
         assert f'<a href="/incidents/{incident}">What can be done</a>' in overview
 
 
+async def test_replays_that_failed_alike_are_one_entry_that_opens(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        invocation = await house.recorded(await house.webhook())
+        await house.deliver()
+        for why in [*["job 10421 was refused", "job 10422 was refused"] * 2, "nobody is there"]:
+            house.engine.refuses = why
+            await replay(house.gateway, OWNER, invocation)
+            await house.deliver()
+        request: Request = rehearsal._request({"invocation": invocation})
+        page = bytes((await call_page.detail(Visit(request, house.gateway, OWNER))).body).decode()
+        assert (page.count("replayed it"), page.count("×4, the first at")) == (5, 1)
+        folded = page[page.index("×4, the first at") : page.index("</ol>")]
+        assert folded.count("replayed it") == 3 and "nobody is there" not in folded
+
+
 async def test_a_trouble_of_the_gateway_leads_to_its_calls_and_replays_them(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         house.gateway.runtime.troubles = [

@@ -1,8 +1,11 @@
 """One call with everything that is known about it, as the inspector and the history show it."""
 
+from itertools import groupby
+
 from postern.core.address import inside, names_another, read_address
 from postern.core.calls import paths
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.failures import alike
 from postern.core.problems import PROBLEMS
 from postern.surfaces.console import senders
 from postern.surfaces.console.views.history import sent, sentences
@@ -11,7 +14,7 @@ from postern.surfaces.console.views.history.listing import row_of
 from postern.surfaces.console.visit import PageValues, Visit, or_none
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
-from postern.usecases.history.views.calls import Invocation
+from postern.usecases.history.views.calls import Delivery, Invocation
 from postern.usecases.listeners import listeners
 from postern.usecases.operations import retention
 from postern.usecases.signatures import remedies, signatures
@@ -39,6 +42,7 @@ async def context(visit: Visit, invocation_id: str) -> PageValues:
         "fix": fix_for(item, webhook),
         "missed": senders.asked_again(webhook) if item.status == "rejected" else None,
         "awaited": senders.awaited(webhook) if item.code == "signature_mismatch" else None,
+        "starts": _starts(item),
         "started_by": lambda delivery: sentences.started_by(item, delivery),
         "is_authentication": item.code in AUTHENTICATION_CODES,
         **await _advice(visit, item),
@@ -57,6 +61,16 @@ async def context(visit: Visit, invocation_id: str) -> PageValues:
         if item.status == "rejected"
         else ("", ""),
     }
+
+
+def _starts(item: Invocation) -> list[list[Delivery]]:
+    """Replays that failed alike, one after the other, stand together."""
+
+    def kind(delivery: Delivery) -> str:
+        is_failed_replay = delivery.emission > 1 and delivery.state == "failed"
+        return alike(delivery.error or "") if is_failed_replay else delivery.key
+
+    return [list(those) for _, those in groupby(item.deliveries, kind)]
 
 
 def _values_to_choose(item: Invocation, webhook: Webhook | None) -> dict[str, tuple[str, str]] | None:
