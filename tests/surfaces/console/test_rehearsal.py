@@ -77,8 +77,7 @@ async def test_replays_that_failed_alike_are_one_entry_that_opens(tmp_path: Path
         request: Request = rehearsal._request({"invocation": invocation})
         page = bytes((await call_page.detail(Visit(request, house.gateway, OWNER))).body).decode()
         assert (page.count("replayed it"), page.count("×4, the first at")) == (5, 1)
-        folded = page[page.index("×4, the first at") : page.index("</ol>")]
-        assert folded.count("replayed it") == 3 and "nobody is there" not in folded
+        assert page[page.index("×4, the first at") : page.index("</ol>")].count("replayed it") == 3
 
 
 async def test_a_trouble_of_the_gateway_leads_to_its_calls_and_replays_them(tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ def test_what_cannot_be_done_with_a_call_is_reported_on_its_page(console: Consol
     expect(console.page.get_by_role("button", name="Check again and admit")).to_be_hidden()
     console.choose("Check again and admit")
     expect(console.page.locator(".call-page [role=alert]")).to_contain_text("It was not admitted")
-    expect(console.page.locator("h1")).to_contain_text("Call")
 
 
 def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(console: Console) -> None:
@@ -85,8 +84,6 @@ def test_an_admitted_call_says_who_admitted_it(console: Console) -> None:
     expect(console.page.get_by_text("Its progress is shown below")).to_be_visible()
     assert console.api.get(f"invocations/{call}").json["payload"] == {"id": 1042}
     expect(console.page.get_by_text("The mapping finds other values now")).to_be_hidden()
-    console.choose("Replay")
-    expect(console.page.locator(trace).get_by_text("admin replayed it")).to_be_visible()
 
 
 def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Console) -> None:

@@ -188,10 +188,10 @@ def header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str
     }
 
 
-Reader = Callable[[Form, str], Any]
+FieldReader = Callable[[Form, str], Any]
 
 
-def _readers(shape: inspect.Type, above: str = "") -> Iterator[tuple[str, Reader]]:
+def _readers(shape: inspect.Type, above: str = "") -> Iterator[tuple[str, FieldReader]]:
     """The reader of each setting, by its type."""
     for field in shape.fields if isinstance(shape, inspect.StructType) else ():
         name, kind, may_be_none = above + field.encode_name, field.type, False
@@ -211,7 +211,7 @@ def _readers(shape: inspect.Type, above: str = "") -> Iterator[tuple[str, Reader
                 yield name, Form.given if may_be_none else Form.text
 
 
-READ: dict[str, Reader] = {
+READ: dict[str, FieldReader] = {
     **dict(_readers(inspect.type_info(WebhookSettings))),
     **{name: partial(Form.number, unit=unit) for name, (unit, _) in UNITS.items()},
     "tags": Form.listed,
