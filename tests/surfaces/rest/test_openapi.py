@@ -348,11 +348,21 @@ unexpected-methods = []  # each of them is asked above
 include-path = "/api/v1/live"
 enabled = false  # it never ends
 
-# A thousand wrong bodies: those of POST /webhooks, which has the same settings. With versions that never were, none was looked at.
+# Three operations have a webhook's settings. Wrong ones are tried where one is made, right ones where it is changed: with versions
+# that never were, none of these was looked at.
+[[operations]]
+include-path = "/api/v1/webhooks"
+include-method = "POST"
+generation = {{ mode = "negative" }}
+
 [[operations]]
 include-path = "/api/v1/webhooks/{{webhook_id}}"
 include-method = "PATCH"
 parameters = {{ "header.If-Match" = "*" }}
+generation = {{ mode = "positive" }}
+
+[[operations]]
+include-path = "/api/v1/signature-tests"
 generation = {{ mode = "positive" }}
 """
     )
