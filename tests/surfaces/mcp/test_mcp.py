@@ -148,11 +148,17 @@ def test_the_tools_take_little_of_what_a_model_can_read(served: Program) -> None
 def test_a_name_means_one_thing_in_all_actions_of_a_tool() -> None:
     for tool in TOOLS.values():
         met: dict[str, Any] = {}
+        defaults: dict[str, list[Any]] = {}
         for action in tool.actions.values():
             assert "request" not in action.operation.takes.values(), "a tool has none to hand over"
             for name, field in short_schema(action.request)["properties"].items():
+                defaults.setdefault(name, []).append(field.get("default"))
                 field = {key: one for key, one in field.items() if key not in ("default", "description")}
                 assert met.setdefault(name, field) == field, (tool.name, name)
+        for name, each in defaults.items():
+            # It is said where it is that of all actions.
+            same = each[0] if all(one == each[0] for one in each) else None
+            assert tool.schema["properties"][name].get("default") == same, (tool.name, name)
 
 
 async def test_an_action_says_what_it_is_not_asked_with(served: Program) -> None:
