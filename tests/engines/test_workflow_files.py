@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import re
+import sys
 import typing
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,7 @@ def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) 
         source = "import shop, parts.stock as stock\n@workflow\ndef flow(event): respond([shop.WORD, stock.WORD])\n"
         rehearsed = rehearse(flow(tmp_path, source), "flow", EVENT)
         assert rehearsed.answer is not None and rehearsed.answer["body"] == [word, word]
+    assert not sys.dont_write_bytecode, "other modules are compiled once"
 
 
 def folder_of(tmp_path: Path, **sources: str) -> Path:

@@ -18,6 +18,8 @@ from postern.surfaces.console.words import ago, milliseconds
         (0.0, "0 ms"),
         (0.04, "<0.1 ms"),
         (0.05, "0.1 ms"),
+        (9.94, "9.9 ms"),
+        (10.4, "10 ms"),
         (9_999.0, "9,999 ms"),
         (10_000.0, "10.0 s"),
     ],
@@ -30,6 +32,7 @@ def test_a_short_duration_is_not_said_to_be_nothing(value: float | None, text: s
     ("seconds", "text"),
     [
         (7 * 86_400 - 2, "in 7 days"),
+        (3_599, "in 1 hour"),
         (60, "in 1 minute"),
         (59, "in 59 seconds"),
         (-86_399, "23 hours ago"),
