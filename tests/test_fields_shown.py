@@ -141,7 +141,7 @@ SHOWN: dict[tuple[type[View], str], tuple[str, dict[str, str]]] = {
     ),
     (Webhook, "console"): (
         "templates/webhook templates/webhooks templates/creation views/webhooks",
-        {"created_at": "the list's order says it", "updated_at": "its changes have their times", "recording_until": "stands on the page of workflows", "handshake": "is the sender's; only the API overrules it"},
+        {"created_at": "the list's order says it", "updated_at": "its changes have their times", "recording_until": "stands on the page of workflows"},
     ),
     (Run, "console"): ("templates/workflows.html", {"id": "leads nowhere", "ended_at": "the state says it", "steps": "stand on the page of the call"}),
 }  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, text, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import Started, delivery_key
+from postern.core.deliveries.delivery import StartAgain, Started, delivery_key
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.history.replay import Replay
 from postern.observe.changes import may_have_changed, store_away
@@ -115,7 +115,7 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
         await one.replays.begin("rpl_1", "current", "owner", NOW, begun)
         running = await one.replays.claim(NOW, 30)
         assert running is not None
-        assert await one.replays.step(running, [(called, {}, "queued", "", None)], 0, called, NOW, 30)
+        assert await one.replays.step(running, [StartAgain(called, {})], 0, called, NOW, 30)
         assert await asyncio.wait_for(words.get(), PATIENCE) == "due"
         listening.cancel()
 
