@@ -263,7 +263,10 @@ def called(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
     hello = {"hub.mode": "subscribe", "hub.challenge": "12345", "hub.verify_token": PLANTED["verify token"]}
     call("meta", {}, urlencode(hello), method="GET")
     run = f"/api/v1/webhooks/{webhooks['poll']['id']}/schedule/run"
-    assert everything.ask("POST", run, headers=KEY).status_code == 200
+    # It is refused while the schedule fetches by itself.
+    wait_until(
+        lambda: everything.ask("POST", run, headers=KEY).status_code == 200, what="the source to be fetched"
+    )
 
 
 def told_of_an_incident(

@@ -51,7 +51,7 @@ def second(call: str) -> None:
 @workflow
 def two_steps(event: Event) -> None:
     first(event["invocationId"])
-    sleep(0.2)
+    sleep(2)  # so that runs are cut in two on a busy machine, too
     second(event["invocationId"])
 """
 
