@@ -8,21 +8,20 @@ import httpx2
 
 from support.plain_http import WITHOUT_TLS
 from support.program import Program
+from support.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from mcp.client import Client
 
 
 @asynccontextmanager
-async def over_http(
-    program: Program, key: str, mode: str = "auto", *, timeout: float = 20
-) -> "AsyncIterator[Client]":
+async def over_http(program: Program, key: str, mode: str = "auto") -> "AsyncIterator[Client]":
     from mcp.client import Client
     from mcp.client.streamable_http import streamable_http_client
 
     headers = {"Authorization": f"Bearer {key}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=timeout) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE) as http,
         Client(streamable_http_client(f"{program.url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client
