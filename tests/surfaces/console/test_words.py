@@ -66,7 +66,10 @@ def test_a_note_of_the_audit_log_is_told_setting_by_setting() -> None:
             "duplicateProtection.windowSeconds": {"before": 86_400, "after": 5_400},
             "authentication.method": {"before": "none", "after": "hmac"},
             "conditions": {"before": [], "after": [{"of": "total", "is": "greater", "values": ["100"]}]},
-            "target": {"before": None, "after": {"url": "https://erp.example", "headers": []}},
+            "target": {
+                "before": {"url": "", "forward": "original"},
+                "after": {"url": "https://erp.example", "forward": "original", "headers": []},
+            },
             "secret.main": "set",
         }
     )

@@ -77,9 +77,13 @@ def changes_of(noted: Document, above: str = "") -> Iterator[tuple[str, str | No
         match value:
             case {"before": before, "after": after} if isinstance(before, dict) or isinstance(after, dict):
                 was, now = before or {}, after or {}
-                parts = {part: {"before": was.get(part), "after": now.get(part)} for part in was | now}
-                filled = {part: pair for part, pair in parts.items() if any(pair.values())}
-                yield from changes_of(filled, f"{field}.")
+                pairs = {part: {"before": was.get(part), "after": now.get(part)} for part in was | now}
+                differ = {
+                    part: one
+                    for part, one in pairs.items()
+                    if (one["before"] or None) != (one["after"] or None)
+                }
+                yield from changes_of(differ, f"{field}.")
             case {"before": before, "after": after}:
                 yield title(field), _value(field, before), _value(field, after)
             case dict():
