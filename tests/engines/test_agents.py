@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from postern.usecases.operations.retention import STILL_GOING
 from support.client import Client, admin_of
 from support.listener import listening
 from support.program import Program, run_postern
@@ -260,7 +261,7 @@ def test_agents_behind_nat_are_woken_for_what_concerns_them_one_at_a_time_in_the
 
         def is_over() -> bool:
             runs = items(home, "runs")
-            return len(runs) == 5 * CONCERN and all(one["state"] != "running" for one in runs)
+            return len(runs) == 5 * CONCERN and all(one["state"] not in STILL_GOING for one in runs)
 
         wait_until(is_over, what=lambda: f"all runs to end {home.output()[-3000:]}")
         assert Counter(one["state"] for one in items(home, "runs")) == {"completed": 5 * CONCERN}
