@@ -62,7 +62,7 @@ def test_a_field_without_an_error_has_none_under_it() -> None:
 def test_a_note_of_the_audit_log_is_told_setting_by_setting() -> None:
     told = changes_of(
         {
-            "filter": {"status": "failed", "writtenBy": None},
+            "filter": {"status": "failed", "writtenBy": None, "bookmarked": False},
             "duplicateProtection.windowSeconds": {"before": 86_400, "after": 5_400},
             "authentication.method": {"before": "none", "after": "hmac"},
             "conditions": {"before": [], "after": [{"of": "total", "is": "greater", "values": ["100"]}]},
@@ -75,7 +75,7 @@ def test_a_note_of_the_audit_log_is_told_setting_by_setting() -> None:
     )
     assert list(told) == [
         ("Filter: status", None, "failed"),
-        ("Window in hours", "24 hours", "1.5 hours"),
+        ("Window", "24 hours", "1.5 hours"),
         ("Method", "None", "HMAC SHA-256"),
         ("What starts", "nothing", "total is greater than 100"),
         ("Where it goes: URL", "nothing", "https://erp.example"),

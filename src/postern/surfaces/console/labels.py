@@ -88,7 +88,7 @@ def changes_of(noted: Document, above: str = "") -> Iterator[tuple[str, str | No
                 yield title(field), _value(field, before), _value(field, after)
             case dict():
                 yield from changes_of(value, f"{field}.")
-            case None:
+            case None | False if value is None or above == "filter.":  # it leaves no call out
                 pass
             case _:
                 yield title(field), None, _value(field, value)
@@ -107,13 +107,14 @@ GROUPS = {
 
 
 def title(field: str) -> str:
-    """A setting's name where it stands alone: its label, or its name as words where no page asks for it."""
+    """A setting's name where it stands alone: its label without the unit, or its name as words where no page asks for it."""
     group, _, rest = field.partition(".")
     named = LABELS.get(field)
     if named is None:
         name = rest if group in GROUPS and rest else field
         spaced = re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name) if name.isalpha() else name
         named = spaced if name == rest else spaced[:1].upper() + spaced[1:]
+    named = named.removesuffix(" in hours").removesuffix(", KiB")
     return f"{GROUPS[group]}: {named}" if group in GROUPS and rest else named
 
 
