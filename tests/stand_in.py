@@ -3,9 +3,10 @@ says."""
 
 import asyncio
 import json
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,3 +106,16 @@ async def stand_in(
         await asyncio.gather(
             *(writer.wait_closed() for writer in open_connections.values()), return_exceptions=True
         )
+
+
+@contextmanager
+def nobody_accepts() -> Iterator[str]:
+    """The URL of a port whose queue is full: the kernel answers no more attempts to connect."""
+    with ExitStack() as stack:
+        full, *waiting = [stack.enter_context(socket.socket()) for _ in range(5)]
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        yield f"http://127.0.0.1:{full.getsockname()[1]}/"

@@ -15,7 +15,7 @@ from postern.core.signatures.outgoing import signing_key
 from postern.engines.handover import NEAR, read_ranges
 from postern.engines.http import HttpEngine, read_headers
 from postern.outbound.guard import FetchFailed
-from stand_in import Answer, Raw, Received, Reply, stand_in
+from stand_in import Answer, Raw, Received, Reply, nobody_accepts, stand_in
 from support.waiting import PATIENCE
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -172,6 +172,15 @@ async def silent(_: Received) -> Reply:
 async def test_an_inline_workflow_slower_than_its_caller_has_started_all_the_same() -> None:
     outcome, _ = await started(silent, inline=True, waits=SHORT)
     assert outcome == Started(1)
+
+
+async def test_an_engine_that_was_not_reached_has_started_nothing_though_the_gateway_had_no_turn() -> None:
+    """All limits are over when it has one: connecting, holding, and the caller's own."""
+    with nobody_accepts() as url:
+        async with aclosing(Closing(url, inline=True)) as engine:
+            asyncio.get_running_loop().call_later(0.01, time.sleep, SHORT)
+            with pytest.raises(EngineUnavailable, match="cannot be reached"):
+                await engine.start(trigger(response=slot(SHORT)))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import asyncio
 import gzip
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from postern.core.webhooks.bounds import source_problem
 from postern.outbound import client
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed, system_resolve
-from stand_in import Raw, Received, Reply, stand_in
+from stand_in import Raw, Received, Reply, nobody_accepts, stand_in
 from support.certificates import certificate
 from support.waiting import PATIENCE
 
@@ -436,17 +437,12 @@ async def test_who_finds_all_connections_in_use_waits_for_one_and_is_told_so(
         assert [(await one).status for one in (first, second)] == [200, 200]
 
 
-async def test_whoever_does_not_take_the_connection_has_not_got_the_request() -> None:
-    """The port is there and nobody accepts: the kernel does for as long as its queue has room."""
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        waiting = [socket.socket() for _ in range(4)]
-        for one in waiting:
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
+@pytest.mark.parametrize("no_turn_for", [0.0, 0.5])
+async def test_whoever_does_not_take_the_connection_has_not_got_the_request(no_turn_for: float) -> None:
+    """Also where the program finds its limits for the connection and for everything over at the same moment."""
+    with nobody_accepts() as url:
         async with fetcher() as made:
-            failed = await failure(made, f"http://127.0.0.1:{full.getsockname()[1]}/", timeout=0.4)
-        for one in waiting:
-            one.close()
+            await made.prepare()
+            asyncio.get_running_loop().call_later(0.01, time.sleep, no_turn_for)
+            failed = await failure(made, url, timeout=0.4)
     assert failed.reason_code == "connection_failed"

@@ -25,6 +25,7 @@ from postern.core.deliveries.delivery import (
 from postern.core.documents import Document
 from postern.core.fetched import Fetched
 from postern.outbound.fetch import Fetcher, parse_url
+from postern.outbound.guard import Heard
 
 NEAR = Allowlist.parse(
     ["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"]
@@ -101,6 +102,7 @@ class EngineOverHttp(EngineElsewhere):
         most: int,
         path: str = "",
         timeout: float | None = None,
+        heard: Heard | None = None,
     ) -> Fetched:
         """Sends a POST, or a GET if there is no content. ``most``: bytes of the answer."""
         return await self._fetcher.fetch(
@@ -111,6 +113,7 @@ class EngineOverHttp(EngineElsewhere):
             timeout=timeout or self._timeout,
             max_bytes=most,
             max_redirects=0,
+            heard=heard,
         )
 
     async def close(self) -> None:

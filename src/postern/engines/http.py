@@ -29,7 +29,7 @@ from postern.core.signatures.outgoing import signature, signing_key
 from postern.core.signatures.redact import MASK
 from postern.engines.handover import NEAR, EngineOverHttp, document
 from postern.outbound.fetch import parse_url
-from postern.outbound.guard import FetchFailed, Reason
+from postern.outbound.guard import FetchFailed, Heard, Reason
 
 LONGEST_HOLD = 15.0
 """How long ``start`` itself waits for an inline answer. Longer would outlast the delivery's lease, and start it
@@ -88,11 +88,13 @@ class HttpEngine(EngineOverHttp):
         asked_at = time.time()
         left = trigger.response.deadline - asked_at if self._inline and trigger.response is not None else 0.0
         waits = left >= SHORTEST_WAIT
-        exchange = asyncio.create_task(self._exchange(trigger, left if waits else self._timeout, waits))
+        heard, timeout = Heard(), left if waits else self._timeout
+        exchange = asyncio.create_task(self._exchange(trigger, timeout, waits, heard))
         try:
-            # Connecting takes at most half of what is left, so whatever goes on after this has reached the
-            # engine.
             await asyncio.wait({exchange}, timeout=min(left * 0.8, LONGEST_HOLD) if waits else None)
+            # Connecting takes at most half of what is left; a program that had no turn finds both over at once.
+            while not (exchange.done() or heard.connected):
+                await asyncio.wait({exchange}, timeout=SHORTEST_WAIT)
         except asyncio.CancelledError:
             exchange.cancel()
             raise
@@ -104,10 +106,10 @@ class HttpEngine(EngineOverHttp):
         except FetchFailed as failed:
             raise _unavailable(failed, self._secrets, self.whom) from failed
 
-    async def _exchange(self, trigger: Trigger, timeout: float, waits: bool) -> Started:
+    async def _exchange(self, trigger: Trigger, timeout: float, waits: bool, heard: Heard) -> Started:
         """Raises ``FetchFailed`` where not even a status came back."""
         try:
-            fetched, unread = await self._post(trigger, timeout), ""
+            fetched, unread = await self._post(trigger, timeout, heard), ""
         except FetchFailed as failed:
             if failed.reason_code == "timeout" and waits:
                 # The request went out and the workflow took longer than its caller waits. Sent again, it would
@@ -119,11 +121,11 @@ class HttpEngine(EngineOverHttp):
             fetched, unread = Fetched(failed.status, (), b""), failed.detail
         return self._settled(fetched, unread, trigger, waits)
 
-    async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
+    async def _post(self, trigger: Trigger, timeout: float, heard: Heard) -> Fetched:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
         body = msgspec.json.encode({**document(trigger), "end": end})
         headers = self._request_headers(trigger, body, int(time.time())) | trigger.tracing
-        return await self._fetch(body, headers, LARGEST_RESPONSE, timeout=timeout)
+        return await self._fetch(body, headers, LARGEST_RESPONSE, timeout=timeout, heard=heard)
 
     def _keep(self, key: str, exchange: asyncio.Task[Started]) -> None:
         """Keeps the exchange for ``ended``, which is asked right after ``start``, and drops it soon after it is

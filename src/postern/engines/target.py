@@ -11,6 +11,7 @@ from postern.core.fetched import Fetched
 from postern.core.webhooks.target import OwnTarget, filled
 from postern.engines.http import HttpEngine, inline_answer
 from postern.outbound.fetch import SAFE_IN_URL, parse_url
+from postern.outbound.guard import Heard
 
 
 class TargetEngine(HttpEngine):
@@ -39,9 +40,9 @@ class TargetEngine(HttpEngine):
     def _own_headers(self, trigger: Trigger) -> dict[str, str]:
         return {name: filled(value, trigger.variables) for name, value in self._headers.items()}
 
-    async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
+    async def _post(self, trigger: Trigger, timeout: float, heard: Heard) -> Fetched:
         if (call := trigger.original) is None:
-            return await super()._post(trigger, timeout)
+            return await super()._post(trigger, timeout, heard)
         return await self._fetcher.fetch(
             self._with_query(call),
             method=call.method,
@@ -50,6 +51,7 @@ class TargetEngine(HttpEngine):
             timeout=timeout,
             max_bytes=LARGEST_RESPONSE,
             max_redirects=0,
+            heard=heard,
         )
 
     def _refusal(self, fetched: Fetched) -> WorkflowResponse | None:

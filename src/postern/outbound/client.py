@@ -9,6 +9,7 @@ import socket
 import ssl
 import sys
 import zlib
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
@@ -34,6 +35,7 @@ MOST_HEADERS = 200
 _NO_TYPE = ("Content-Type",)
 """The header that aiohttp would add to a body by itself."""
 PIECE = 64 * 1024
+_CONNECTS: ContextVar[Heard] = ContextVar("connects")
 
 _CERTIFICATES = (  # further places where systems keep them
     "/etc/ssl/cert.pem",
@@ -70,7 +72,8 @@ class Client:
     ) -> Fetched:
         """The answer, decompressed. The caller limits the time for all of it, and finds in ``heard`` how far it came.
         ``may_follow``: a redirect is an answer without its body."""
-        heard.status = None
+        heard.connected, heard.status = False, None
+        _CONNECTS.set(heard)
         connect_within = min(await self._find_room(send_within), LONGEST_CONNECT)
         content = request.content
         try:
@@ -119,6 +122,11 @@ class _Connector(aiohttp.TCPConnector):
         self._gates: WeakValueDictionary[tuple[str | None, int | None], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
+
+    async def connect(self, req: Any, traces: Any, timeout: Any) -> Any:
+        connection = await super().connect(req, traces, timeout)
+        _CONNECTS.get().connected = True
+        return connection
 
     async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
         where = (req.url.raw_host, req.url.port)

@@ -61,21 +61,25 @@ class Fetcher:
         timeout: float = 10.0,
         max_bytes: int = 1 << 20,
         max_redirects: int | None = 5,
+        heard: Heard | None = None,
     ) -> Fetched:
         """The answer, whatever its status. Raises ``FetchFailed``, with the status if that came. ``timeout`` is for everything,
         redirects and a slow body included. ``max_redirects``: None if a redirect is an answer like any other.
+        ``heard`` tells meanwhile how far it came.
 
         Waiting for a free connection and connecting (five seconds at most) may take half of the time: the reason ``timeout``
-        then means that the request was sent.
+        means that the request was sent.
         """
         request = FetchRequest(method, parse_url(url), headers or {}, content, max_bytes)
         client = self._client or await self._made()
-        heard = Heard()
+        heard = heard or Heard()
         try:
             # A limit for each read would let a server that sends a byte now and then hold us for ever.
             async with asyncio.timeout(timeout):
                 return await _follow(client, request, timeout / 2, max_redirects, heard)
         except TimeoutError as error:
+            if not heard.connected:  # a program that had no turn for so long finds both limits over at once
+                raise FetchFailed("connection_failed", f"no connection within {timeout:g} seconds") from error
             detail = f"no complete answer within {timeout:g} seconds"
             raise FetchFailed("timeout", detail, heard.status) from error
 

@@ -62,8 +62,9 @@ def redirect_in(status: int, headers: Headers) -> str | None:
 
 
 class Heard(Struct):
-    """The part of an answer that has come so far."""
+    """How far an exchange has come: what it asks may have reached the other side once it has ``connected``."""
 
+    connected: bool = False
     status: int | None = None
 
 
