@@ -115,6 +115,28 @@ def test_a_row_that_is_there_already_is_not_counted_as_well(console: Console, li
     )
 
 
+def test_a_row_that_is_told_anew_while_it_is_pressed_opens(console: Console, live: dict[str, str]) -> None:
+    page, event = console.page, events_of_the_stream(console, live)(f"inv_{1:032x}")
+    events = [event]
+
+    def stream(route: Route) -> None:
+        body = f"retry: 50\nevent: listening\ndata: 1\n\n{events.pop() if events else ''}"
+        route.fulfill(content_type="text/event-stream", body=body)
+
+    page.route("**/live/stream*", stream)
+    page.reload()
+    row = page.locator(f"#call-inv_{1:032x}")
+    row.locator("a.opens").hover()
+    page.mouse.down()
+    events.append(event)
+    for _ in range(3):  # what one stream says is taken before the next one is asked for
+        with page.expect_request("**/live/stream*"):
+            pass
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.mouse.up()
+    expect(row).to_have_attribute("aria-current", "true")
+
+
 def test_when_a_burst_is_over_the_page_hears_which_of_the_newest_calls_it_has_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -308,6 +308,8 @@ def test_the_call_of_a_webhook_that_was_deleted_meanwhile_has_its_name_and_says_
 ) -> None:
     webhook = console.webhook(name="Gone meanwhile")
     console.open(f"/calls/{console.called(webhook['url'])}")
+    # While a call is under way its page follows it, and soon has no button any more.
+    expect(console.page.locator("[hx-trigger='every 1s']")).to_have_count(0)
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
     console.choose("Replay")
     expect(console.page.get_by_role("alert").get_by_text("Its webhook has been deleted")).to_be_visible()

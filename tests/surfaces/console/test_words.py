@@ -64,6 +64,7 @@ def test_a_note_of_the_audit_log_is_told_setting_by_setting() -> None:
         {
             "filter": {"status": "failed", "writtenBy": None, "bookmarked": False},
             "duplicateProtection.windowSeconds": {"before": 86_400, "after": 5_400},
+            "payloadLimitBytes": {"before": 1_048_576, "after": 2_048},
             "authentication.method": {"before": "none", "after": "hmac"},
             "conditions": {"before": [], "after": [{"of": "total", "is": "greater", "values": ["100"]}]},
             "target": {
@@ -76,6 +77,7 @@ def test_a_note_of_the_audit_log_is_told_setting_by_setting() -> None:
     assert list(told) == [
         ("Filter: status", None, "failed"),
         ("Window", "24 hours", "1.5 hours"),
+        ("Largest payload", "1024 KiB", "2 KiB"),
         ("Method", "None", "HMAC SHA-256"),
         ("What starts", "nothing", "total is greater than 100"),
         ("Where it goes: URL", "nothing", "https://erp.example"),

@@ -106,7 +106,8 @@ class Feed {
   soon() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
-      this.put();
+      // A row that is put in place between the press and its release would take the click with it.
+      this.feed.matches(":active") ? this.soon() : this.put();
     });
   }
 
