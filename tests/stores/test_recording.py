@@ -70,7 +70,7 @@ async def test_nothing_is_acknowledged_before_its_commit(store: Store) -> None:
 async def test_a_call_that_no_store_can_take_harms_no_neighbour(
     store: Store, held_up: HeldUp, poison: dict[str, object]
 ) -> None:
-    entries = [entry() for _ in range(6)]
+    entries = [entry(key=b"same" if 2 <= number <= 4 else None) for number in range(6)]
     for name, value in poison.items():
         setattr(entries[2].invocation, name, value)
     let_go = await held_up()
@@ -85,6 +85,10 @@ async def test_a_call_that_no_store_can_take_harms_no_neighbour(
         assert (one.invocation.id in stored) == (not isinstance(receipt, StoreUnavailable))
         assert not isinstance(receipt, Exception) or isinstance(receipt, StoreUnavailable)
     assert len(stored) >= 5
+    same = [one.invocation.id for one in entries[2:5] if one.invocation.id in stored]
+    found = [receipt.first for receipt in results[2:5] if not isinstance(receipt, BaseException)]
+    assert found == [None, *same[:1] * (len(same) - 1)], "the first that was stored is the first of its key"
+    assert await count(store, deliveries) == len(stored) - len(same) + 1
 
 
 async def test_a_failing_write_is_undone_alone(store: Store, held_up: HeldUp) -> None:

@@ -1,4 +1,4 @@
-"""A gateway on a real store, without sockets: the duties are tried on SQLite and on Postgres alike."""
+"""A gateway on a real store, without sockets. On SQLite; `on_both` asks for Postgres, too, where statements or locks differ."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,6 +23,8 @@ from postern.wiring.gateway import opened
 from support.fresh import fresh_data, fresh_key, looked_through_once
 
 ACTOR = Actor("test", "admin")
+
+on_both = pytest.mark.parametrize("settings", ["sqlite", "postgres"], indirect=True)
 
 
 class Desk:
@@ -88,7 +90,7 @@ class Desk:
         return list(await self.store.database.read(lambda connection: connection.execute(statement).all()))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     given = {
         "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
@@ -96,7 +98,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
         "POSTERN_WORKFLOWS": str(tmp_path / "workflows"),
         "POSTERN_LOG": "off",
     }
-    if request.param == "postgres":
+    if getattr(request, "param", "sqlite") == "postgres":
         given["POSTERN_DATABASE_URL"] = request.getfixturevalue("started_url")
         fresh_key(tmp_path / "data")
     else:

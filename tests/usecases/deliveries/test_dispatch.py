@@ -19,7 +19,7 @@ from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.process import EngineAway
 from support.clock import later
-from support.desk import Desk
+from support.desk import Desk, on_both
 from support.house import NotingEngine
 from support.waiting import PATIENCE, until
 
@@ -189,6 +189,7 @@ async def waits_for_no_lock(desk: Desk) -> None:
     await desk.store.writer.write(lambda connection: connection.exec_driver_sql(setting))
 
 
+@on_both
 async def test_what_the_engine_has_taken_is_written_down_when_the_store_is_back(
     desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +244,7 @@ async def test_what_was_tried_while_the_engine_was_away_is_due_when_it_is_back(
     assert set(await states(desk)) == {"started"}
 
 
+@on_both
 async def test_what_is_under_way_when_the_engine_is_back_is_not_started_twice(
     desk: Desk, engine: SlowEngine
 ) -> None:

@@ -1,4 +1,3 @@
-import msgspec
 import pytest
 from sqlalchemy import select
 
@@ -14,9 +13,8 @@ from postern.usecases.history import history
 from postern.usecases.history import samples as recorded
 from postern.usecases.webhooks import bin, webhooks
 from support.clock import later
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.house import NotingEngine
-from support.refusals import refused
 from usecases.deliveries.test_dispatch import states
 
 
@@ -30,16 +28,7 @@ async def everything_due(desk: Desk) -> list[str]:
     return [one.invocation_id for one in engine.started.values()]
 
 
-async def test_a_held_webhook_answers_200_and_starts_nothing(desk: Desk) -> None:
-    webhook = await desk.webhook(synchronousResponse={"enabled": True})
-    await holds.hold(desk.gateway, ACTOR, webhook)
-    answer = await desk.call(webhook, {"n": 1})
-    assert (answer.status, msgspec.json.decode(answer.body)["status"]) == (200, "accepted")
-    assert await everything_due(desk) == []
-    shown = await history.show(desk.gateway, ACTOR, msgspec.json.decode(answer.body)["invocationId"])
-    assert shown.status == "held"
-
-
+@on_both
 async def test_release_starts_what_waited_in_the_order_it_came(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,21 +65,6 @@ async def test_a_release_that_was_killed_goes_on(desk: Desk, monkeypatch: pytest
     assert await everything_due(desk) == came
 
 
-async def test_who_has_seen_an_older_version_holds_and_releases_nothing(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    seen = (await webhooks.show(desk.gateway, ACTOR, webhook)).version
-    await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Another"})
-
-    async def is_held() -> bool:
-        return (await webhooks.show(desk.gateway, ACTOR, webhook)).held
-
-    refusal = await refused(holds.hold(desk.gateway, ACTOR, webhook, seen))
-    assert (refusal.code, await is_held()) == ("version_conflict", False)
-    await holds.hold(desk.gateway, ACTOR, webhook, seen + 1)
-    refusal = await refused(holds.release(desk.gateway, ACTOR, webhook, seen + 1))
-    assert (refusal.code, await is_held()) == ("version_conflict", True)
-
-
 async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) -> None:
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
@@ -119,6 +93,7 @@ async def test_what_waits_behind_the_hold_of_a_webhook_is_dropped_when_it_is_gon
     assert await desk.rows(select(samples)) == []
 
 
+@on_both
 async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_not_wait_for_ever(
     desk: Desk,
 ) -> None:

@@ -26,7 +26,7 @@ from postern.usecases.summary import InvocationSummary, summary_of
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
 from support.clock import HeldClock, later
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.house import NotingEngine
 from support.refusals import refused
 from support.waiting import PATIENCE
@@ -106,6 +106,7 @@ async def test_each_start_tells_who_asked_for_it(desk: Desk) -> None:
     assert [one.asked_by for one in call.deliveries] == [None, "ada", "bob"]
 
 
+@on_both
 async def test_pages_that_ask_for_the_same_start_start_it_once_with_two_workers_too(
     desk: Desk, settings: Settings
 ) -> None:
@@ -132,6 +133,7 @@ async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pyt
     assert (await refused(replays.plan(desk.gateway, ACTOR, HistoryFilter()))).code == "invalid_request"
 
 
+@on_both
 async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
     replay = await begun(desk, 50)
     ids = [one.id for one in (await history.listing(desk.gateway, ACTOR, HistoryFilter(), 50)).items]
@@ -149,6 +151,7 @@ async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
     assert (await replays.show(desk.gateway, ACTOR, replay)).done == 50
 
 
+@on_both
 async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(
     settings: Settings,
 ) -> None:
@@ -167,8 +170,14 @@ async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:
     assert claimed is not None
     going_on = await replays.step(desk.gateway, claimed)
     assert going_on is not None
+    with pytest.raises(Refused, match="this replay is running; a plan is run once"):
+        await replays.begin(desk.gateway, ACTOR, replay)
     result = await replays.cancel(desk.gateway, ACTOR, replay)
-    assert (result.state, result.done) == ("cancelled", replays.STEP)
+    assert (result.state, result.done, result.ended_at is not None) == ("cancelled", replays.STEP, True)
+    with pytest.raises(Refused, match="this replay is cancelled already"):
+        await replays.cancel(desk.gateway, ACTOR, replay)
+    noted = (await audit.listing(desk.gateway, ACTOR, subject=replay)).items
+    assert [one.action for one in noted] == ["replay cancelled", "replay begun", "replay planned"]
     assert await replays.step(desk.gateway, going_on) is None
     assert sum((await emissions(desk)).values()) == replays.STEP
 
@@ -193,6 +202,7 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
     desk.gateway.engine = None
 
 
+@on_both
 async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None:
     """And is a filter of the history: its failed ones are replayed by another replay."""
     ids = await desk.numbered(await desk.webhook(), 5)
@@ -248,6 +258,7 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
     assert await replays.show(desk.gateway, ACTOR, replay.id) == shown, "its deliveries stay what they became"
 
 
+@on_both
 async def test_what_has_completed_is_replayed_only_where_that_is_asked_for(desk: Desk) -> None:
     """What the newest delivery says counts, and it is looked at again while the plan is run."""
     ids = await desk.numbered(await desk.webhook(), 4)
@@ -332,13 +343,6 @@ async def test_a_replay_of_many_leaves_an_array_out_that_was_divided(desk: Desk)
     assert await emissions(desk) == Counter([usual])
 
 
-async def take_away(desk: Desk, webhook: str, is_deleted: bool) -> None:
-    if is_deleted:
-        await webhooks.remove(desk.gateway, ACTOR, webhook)
-    else:
-        await webhooks.switch(desk.gateway, ACTOR, webhook, False)
-
-
 async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "MOST_QUEUED", 1)
     monkeypatch.setattr(replays, "CHECK_REPLAYS_EVERY", 0.01)
@@ -354,37 +358,32 @@ async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
-async def test_a_plan_for_all_webhooks_leaves_those_out_that_start_nothing(
+async def test_what_starts_nothing_cannot_be_planned_and_is_left_out_of_a_plan_for_all(
     desk: Desk, is_deleted: bool
 ) -> None:
     """What is disabled between the plan and its run is told as passed over; neither is started."""
     goes, before, between = [await desk.webhook() for _ in range(3)]
+    assert (await replays.plan(desk.gateway, ACTOR, HistoryFilter(before))).count == 0, "nobody has called it"
     for webhook in (before, goes, between, goes, before):
         await desk.accepted(webhook, {})
 
-    await take_away(desk, before, is_deleted)
+    async def take_away(webhook: str) -> None:
+        if is_deleted:
+            await webhooks.remove(desk.gateway, ACTOR, webhook)
+        else:
+            await webhooks.switch(desk.gateway, ACTOR, webhook, False)
+
+    await take_away(before)
+    with pytest.raises(Refused, match="deleted" if is_deleted else "disabled"):
+        await replays.plan(desk.gateway, ACTOR, HistoryFilter(before))
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
     assert plan.count == 3
-    await take_away(desk, between, is_deleted)
+    await take_away(between)
     await replays.begin(desk.gateway, ACTOR, plan.id)
     await Replayer(desk.gateway).round()
     result = await replays.show(desk.gateway, ACTOR, plan.id)
     assert (result.state, result.done, result.skipped) == ("done", 2, 1)
     assert sum((await emissions(desk)).values()) == 2
-
-
-@pytest.mark.parametrize("is_deleted", [True, False])
-async def test_the_calls_of_a_webhook_that_starts_nothing_are_not_planned(
-    desk: Desk, is_deleted: bool
-) -> None:
-    webhook = await desk.webhook()
-    wanted = HistoryFilter(webhook)
-    assert (await replays.plan(desk.gateway, ACTOR, wanted)).count == 0, "nobody has called it yet"
-    await desk.accepted(webhook, {})
-    assert (await replays.plan(desk.gateway, ACTOR, wanted)).count == 1
-    await take_away(desk, webhook, is_deleted)
-    with pytest.raises(Refused, match="deleted" if is_deleted else "disabled"):
-        await replays.plan(desk.gateway, ACTOR, wanted)
 
 
 async def test_calls_that_retention_takes_meanwhile_are_skipped(
@@ -434,6 +433,7 @@ async def begun(desk: Desk, calls: int) -> str:
     return plan.id
 
 
+@on_both
 async def test_what_a_process_has_begun_is_another_one_s_when_its_lease_is_over(desk: Desk) -> None:
     clock = HeldClock(desk.gateway, desk.gateway.clock() + 10)
     await begun(desk, replays.STEP + 1)
@@ -465,15 +465,3 @@ async def test_a_process_that_is_asked_to_stop_leaves_the_rest_to_another_one_at
     monkeypatch.setattr(replays, "step", step)
     assert await Replayer(desk.gateway).round() is True
     assert sum((await emissions(desk)).values()) == 2 * replays.STEP + 1
-
-
-async def test_who_cancels_and_who_comes_too_late_hears_what_it_is(desk: Desk) -> None:
-    replay = await begun(desk, 1)
-    with pytest.raises(Refused, match="this replay is running; a plan is run once"):
-        await replays.begin(desk.gateway, ACTOR, replay)
-    cancelled = await replays.cancel(desk.gateway, ACTOR, replay)
-    assert cancelled.ended_at is not None
-    with pytest.raises(Refused, match="this replay is cancelled already"):
-        await replays.cancel(desk.gateway, ACTOR, replay)
-    noted = (await audit.listing(desk.gateway, ACTOR, subject=replay)).items
-    assert [one.action for one in noted] == ["replay cancelled", "replay begun", "replay planned"]

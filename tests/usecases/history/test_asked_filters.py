@@ -71,29 +71,11 @@ def test_a_status_is_one_of_those_that_there_are() -> None:
         assert filter_of(status=status).status == status
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("2026-01-02T03:04:05Z", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()),
-        ("2026-01-02T03:04:05+02:00", datetime(2026, 1, 2, 1, 4, 5, tzinfo=UTC).timestamp()),
-        ("2026-01-02", datetime(2026, 1, 2, tzinfo=UTC).timestamp()),
-        ("1970-01-01T00:00:00Z", 0.0),
-        ("9999-12-31T23:59:59Z", 253402300799.0),
-        ("0", 0.0),
-        ("1767323045.5", 1767323045.5),
-    ],
-)
-def test_a_time_is_one_of_utc_where_it_does_not_say_or_seconds_since_1970(text: str, seconds: float) -> None:
-    found = filter_of(since=text, until=text)
-    assert (found.since, found.until) == (seconds, seconds)
-
-
-@pytest.mark.parametrize(
-    "text", ["yesterday", "2026-13-01", "-1", "1.2.3", "253402300800", "1969-12-31", "9" * 400]
-)
-def test_a_time_that_is_none_is_refused_by_its_name(text: str) -> None:
-    assert wrong(since=text) == ["since"]
-    assert wrong("filter.", until=text) == ["filter.until"]
+def test_a_time_that_is_none_is_refused_by_its_name() -> None:
+    found = filter_of(since="2026-01-02T03:04:05+02:00", until="1767323045.5")
+    assert (found.since, found.until) == (datetime(2026, 1, 2, 1, 4, 5, tzinfo=UTC).timestamp(), 1767323045.5)
+    assert wrong(since="yesterday") == ["since"]
+    assert wrong("filter.", until="-1") == ["filter.until"]
 
 
 def test_all_that_is_wrong_is_reported_at_once() -> None:

@@ -13,7 +13,7 @@ from postern.usecases.history import endings as endings_module
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
 from support.clock import HeldClock
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.house import NotingEngine
 from support.waiting import PATIENCE, until
 
@@ -80,6 +80,7 @@ class Asked(NotingEngine):
         return {key: end for key, end in self.ends_of.items() if key in keys}
 
 
+@on_both
 async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk) -> None:
     engine, loop = Asked(), EndingsLoop(desk.gateway)
     clock = HeldClock(desk.gateway)

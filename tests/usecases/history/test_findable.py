@@ -10,7 +10,7 @@ from postern.usecases.history import findable, history
 from postern.usecases.operations.retention import prune
 from postern.usecases.webhooks import webhooks
 from support.clock import HeldClock, later
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.house import OWNER, House
 
 FIELDS = {"fieldOne": "order", "fieldTwo": "email"}
@@ -64,6 +64,7 @@ async def test_a_rejected_call_is_found_by_its_values_too(house: House) -> None:
     assert await house.found(value="R-1") == [rejected]
 
 
+@on_both
 async def test_both_databases_find_a_value_of_one_webhook(desk: Desk) -> None:
     webhook, other = [await desk.webhook(fieldMapping={"fieldOne": "n"}) for _ in range(2)]
     ids = [await desk.accepted(one, {"n": "Ünïcode\x00 7"}) for one in (webhook, other, webhook)]
@@ -86,6 +87,7 @@ async def test_two_processes_keep_each_call_once(house: House) -> None:
     assert not await house.gateway.store.findable.keep({"inv_0": {b"vx"}}, after, 0.0)
 
 
+@on_both
 async def test_what_retention_takes_is_not_found_any_more(desk: Desk) -> None:
     webhook = await desk.webhook(historyRetentionDays=1, fieldMapping={"fieldOne": "n"})
     await desk.accepted(webhook, {"n": "seven"})
@@ -100,18 +102,17 @@ async def test_what_retention_takes_is_not_found_any_more(desk: Desk) -> None:
 
 
 async def test_a_call_is_made_findable_when_no_earlier_one_can_still_be_stored(house: House) -> None:
+    """And where that takes longer than ever, it is told since when."""
+    assert await findable.behind(house.gateway, OWNER) is None
     call = await house.recorded(await house.webhook(fieldMapping=FIELDS), b'{"order":"A-1"}')
-    for seconds, made in ((4.9, 0), (5.1, 1)):
-        HeldClock(house.gateway, time_of(call) + seconds)
-        assert await findable.step(house.gateway) == made
-    assert await house.found(value="A-1") == [call]
-
-
-async def test_since_when_calls_cannot_be_found_is_reported_once_it_is_longer_than_ever(house: House) -> None:
-    assert await findable.behind(house.gateway, OWNER) is None
-    came = time_of(await house.recorded(await house.webhook()))
-    for seconds, expected in ((9.9, None), (10.1, came)):
+    came = time_of(call)
+    HeldClock(house.gateway, came + 4.9)
+    assert await findable.step(house.gateway) == 0
+    for seconds, since in ((9.9, None), (10.1, came)):
         HeldClock(house.gateway, came + seconds)
-        assert await findable.behind(house.gateway, OWNER) == expected
-    await findable.step(house.gateway)
+        assert await findable.behind(house.gateway, OWNER) == since
+    HeldClock(house.gateway, came + 5.1)
+    assert await findable.step(house.gateway) == 1
+    HeldClock(house.gateway, came + 10.1)
     assert await findable.behind(house.gateway, OWNER) is None
+    assert await house.found(value="A-1") == [call]

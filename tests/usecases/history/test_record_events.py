@@ -9,7 +9,7 @@ from postern.usecases.access import audit
 from postern.usecases.history import fixtures, history, samples
 from postern.usecases.webhooks import webhooks
 from support.clock import HeldClock, later
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.refusals import fields_refused, refused
 
 MAPPED = {"fieldOne": "order.number", "fieldTwo": "order.customer"}
@@ -33,6 +33,7 @@ async def test_the_next_accepted_call_after_arming_is_kept_as_the_workflow_will_
     }
 
 
+@on_both
 async def test_the_first_of_many_at_once_is_taken_and_no_other(desk: Desk) -> None:
     webhook = await desk.webhook()
     await samples.arm(desk.gateway, ACTOR, webhook)
@@ -58,6 +59,7 @@ async def test_rejected_calls_and_duplicates_are_no_events(desk: Desk) -> None:
     assert event is not None and event["payload"] == {"n": 2}, "they have ended no waiting"
 
 
+@on_both
 async def test_recording_ends_by_itself(desk: Desk) -> None:
     webhook = await desk.webhook()
     await samples.arm(desk.gateway, ACTOR, webhook, seconds=60)
@@ -71,6 +73,7 @@ async def test_recording_ends_by_itself(desk: Desk) -> None:
         assert (await samples.sample(desk.gateway, ACTOR, webhook)).event is None
 
 
+@on_both
 async def test_all_webhooks_can_be_armed_and_disarmed_at_once(desk: Desk) -> None:
     first, second = await desk.webhook("one"), await desk.webhook("two")
     assert (await samples.arm(desk.gateway, ACTOR)).webhooks == 2

@@ -16,7 +16,7 @@ from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import AskRequest, EnterRequest, LocalAnswer
 from postern.usecases.listeners.views import Entered, HandedCall
 from support.clock import HeldClock, later
-from support.desk import Desk
+from support.desk import Desk, on_both
 from support.house import OWNER, House
 from support.refusals import fields_refused, refused
 from support.waiting import PATIENCE, until
@@ -106,6 +106,7 @@ async def test_a_recorded_call_is_replayed_to_a_listener_alone(house: House) -> 
     assert refusal.code == "access_denied"
 
 
+@on_both
 async def test_what_a_listener_reports_can_be_written_down(desk: Desk) -> None:
     gateway, webhook = desk.gateway, await desk.webhook()
     listener = await listeners.enter(gateway, ADA, EnterRequest(name="ada"))
@@ -151,6 +152,9 @@ async def test_twenty_listeners_are_there_of_one_user_and_two_hundred_of_all(hou
         return many
 
     assert await come(ADA, 21) == 20
+    first, *_ = await listeners.listing(house.gateway, ADA)
+    await listeners.end(house.gateway, BOB, first.id)
+    assert await come(ADA, 2) == 1, "one that was ended takes no place"
     for number in range(178):
         other = Listener(f"lsn_{number}", "desk", f"usr_{number}", "ada", "", now, now + LEASE)
         await house.gateway.store.listeners.enter(other)
@@ -166,13 +170,6 @@ def test_who_asks_as_long_as_it_may_can_miss_one_answer() -> None:
         with pytest.raises(ValidationError):
             AskRequest(wait_seconds=seconds)
     assert AskRequest().wait_seconds == listeners.ASK_EVERY
-
-
-async def test_listeners_that_were_ended_take_no_place(house: House) -> None:
-    for number in range(listeners.MOST_OF_ONE + 1):
-        entered = await enter(house, name=f"laptop {number}")
-        await listeners.end(house.gateway, BOB, entered.id)
-    assert not await listeners.listing(house.gateway, ADA)
 
 
 async def test_who_waits_for_calls_hears_at_once_that_it_was_ended_or_that_the_gateway_ends(
@@ -261,27 +258,29 @@ async def test_a_call_that_retention_takes_meanwhile_is_handed_to_nobody(
     assert await ask(house, listener, wait=0) == []
 
 
-@pytest.mark.parametrize(
-    ("body", "size", "whole"),
-    [(b"", 0, True), (None, 0, True), (None, 2, False), (b"{", 2, False), (b"{}", 2, True)],
-)
 async def test_only_a_call_that_is_kept_whole_is_replayed_to_a_listener(
-    house: House, monkeypatch: pytest.MonkeyPatch, body: bytes | None, size: int, whole: bool
+    house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded = await house.recorded(await house.webhook())
-    story = await house.story(recorded)
-    story.invocation.body, story.invocation.body_size = body, size
+    story, listener = await house.story(recorded), await enter(house)
 
     async def found(invocation_id: str) -> object:
         return story
 
     monkeypatch.setattr(house.gateway.store.history, "get", found)
-    listener = await enter(house)
-    replaying = listeners.replay(house.gateway, ADA, listener.id, recorded)
-    if whole:
-        await replaying
-    else:
-        assert (await refused(replaying)).code == "conflict"
+    for body, size, whole in (
+        (b"", 0, True),
+        (None, 0, True),
+        (None, 2, False),
+        (b"{", 2, False),
+        (b"{}", 2, True),
+    ):
+        story.invocation.body, story.invocation.body_size = body, size
+        replaying = listeners.replay(house.gateway, ADA, listener.id, recorded)
+        if whole:
+            await replaying
+        else:
+            assert (await refused(replaying)).code == "conflict"
 
 
 async def test_a_serving_process_puts_out_who_died(house: House) -> None:

@@ -10,7 +10,7 @@ from postern.usecases.deliveries import holds
 from postern.usecases.operations.retention import prune
 from postern.usecases.webhooks import bin, webhooks
 from support.clock import HeldClock, later
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.house import OWNER, House
 
 DAY = 86_400
@@ -53,6 +53,7 @@ async def test_what_waited_behind_its_hold_waits_again(desk: Desk) -> None:
     assert (await holds.release(desk.gateway, ACTOR, webhook)).released == 1
 
 
+@on_both
 async def test_after_seven_days_it_is_gone_and_its_secrets_with_it(desk: Desk) -> None:
     webhook = await desk.webhook(authentication={"method": "token", "token": TOKEN["X-Api-Key"]})
     await webhooks.remove(desk.gateway, ACTOR, webhook)

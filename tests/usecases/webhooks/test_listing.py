@@ -14,9 +14,9 @@ from postern.usecases.access import audit
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import listing, many, webhooks
 from postern.usecases.webhooks.listing import WebhookFilterRequest, WebhooksPage
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.house import OWNER, House
-from support.refusals import fields_of, refused
+from support.refusals import fields_of, fields_refused, refused
 from support.stored import NEWER, overwrite
 
 
@@ -86,6 +86,7 @@ async def test_what_has_an_incident_stands_first_and_is_found_by_its_state(house
     assert (await many.effects(house.gateway, OWNER, asked)).last_day == 4
 
 
+@on_both
 async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -> None:
     webhook = await desk.webhook("Ours", tags=["eu"])
     stored = await stored_webhook.stored(desk.gateway, webhook)
@@ -167,14 +168,14 @@ async def test_blanks_around_what_is_looked_for_do_not_count(house: House) -> No
             validated(WebhookFilterRequest, {field: "x" * (longest + 1)})
 
 
-@pytest.mark.parametrize("sender", ["nonsense", "hmac", "shop"])
-async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(
-    house: House, sender: str
-) -> None:
-    request: WebhookFilterRequest = validated(WebhookFilterRequest, {"sender": sender})
-    with pytest.raises(Refused) as caught:
-        request.wanted()
-    wrong = fields_of(caught.value)
-    assert wrong.keys() == {"sender"} and "shopify" in wrong["sender"]
-    asked: many.ManyRequest = validated(many.ManyRequest, {"action": "hold", "filter": {"sender": sender}})
-    assert (await refused(many.change(house.gateway, OWNER, asked))).errors[0].field == "filter.sender"
+async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(house: House) -> None:
+    for sender in ("nonsense", "hmac", "shop"):
+        request: WebhookFilterRequest = validated(WebhookFilterRequest, {"sender": sender})
+        with pytest.raises(Refused) as caught:
+            request.wanted()
+        wrong = fields_of(caught.value)
+        assert wrong.keys() == {"sender"} and "shopify" in wrong["sender"]
+        asked: many.ManyRequest = validated(
+            many.ManyRequest, {"action": "hold", "filter": {"sender": sender}}
+        )
+        assert list(await fields_refused(many.change(house.gateway, OWNER, asked))) == ["filter.sender"]

@@ -18,7 +18,7 @@ from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.views import Many
 from support.clock import HeldClock
-from support.desk import ACTOR, Desk
+from support.desk import ACTOR, Desk, on_both
 from support.house import OWNER, House
 from support.refusals import fields_refused
 from support.stored import NEWER, overwrite
@@ -30,6 +30,7 @@ async def do(of: Desk | House, action: str, **asked: Any) -> Many:
     return await many.change(of.gateway, OWNER, request)
 
 
+@on_both
 async def test_a_filter_takes_all_that_match_and_no_other(desk: Desk) -> None:
     for name, folder in (("A", "Shops/Europe"), ("B", "Shops"), ("C", "Else"), ("D", None)):
         await desk.webhook(name, folder=folder)
@@ -74,6 +75,7 @@ async def test_one_with_which_it_cannot_be_done_is_named_and_keeps_no_other_from
     assert await listed(desk, tag="eu") == ["Fine"]
 
 
+@on_both
 async def test_one_that_somebody_else_changed_meanwhile_is_left_to_them(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,9 +108,8 @@ async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refuse
     assert await listed(desk) == ["A", "B", "C"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "field"),
-    [
+async def test_what_is_not_clear_is_refused(house: House) -> None:
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"action": "enable"}, "webhookIds"),
         ({"action": "enable", "webhookIds": ["wh_1"], "filter": {}}, "webhookIds"),
         ({"action": "enable", "webhookIds": []}, "webhookIds"),
@@ -119,10 +120,9 @@ async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refuse
         ({"action": "move", "filter": {}, "folder": "a//b"}, "folder"),
         ({"action": "paint", "filter": {}}, "action"),
         ({"action": "enable", "filter": {"state": "asleep"}}, "filter.state"),
-    ],
-)
-async def test_what_is_not_clear_is_refused(house: House, asked: dict[str, Any], field: str) -> None:
-    assert list(await fields_refused(do(house, **asked))) == [field]
+    )
+    for asked, field in wrong:
+        assert list(await fields_refused(do(house, **asked))) == [field], asked
 
 
 async def test_more_than_one_transaction_takes_them_all(
