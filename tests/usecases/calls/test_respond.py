@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from postern.core.answer import WorkflowResponse
 from postern.core.deliveries import delivery as core
 from postern.core.deliveries.delivery import End, Started, Trigger
 from postern.core.history.invocation import Delivery, StoreUnavailable
@@ -200,15 +199,6 @@ async def test_a_workflow_that_failed_at_once_is_not_said_to_have_never_begun(ho
     (delivery,) = call.deliveries
     assert (delivery.run_state, delivery.runs) == ("failed", 1)
     assert delivery.error == "the engine answered 500: no order"
-
-
-async def test_an_engine_may_bring_the_answer_itself(house: House) -> None:
-    async def ended(key: str) -> WorkflowResponse:
-        return WorkflowResponse(203, (), b"brought")
-
-    house.engine.ended = ended  # type: ignore[method-assign]
-    heard = await house.call(await waiting_webhook(house))
-    assert (heard.status, heard.body) == (203, b"brought")
 
 
 async def test_who_waits_while_the_store_goes_away_is_to_come_back(

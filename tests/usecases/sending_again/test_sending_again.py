@@ -210,7 +210,7 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield house
 
 
-async def set_up(house: House, vendor: Vendor, api: str, events: int = 40, **settings: Any) -> Any:
+async def set_up(house: House, vendor: Vendor, api: str, events: int = 30, **settings: Any) -> Any:
     webhook = await house.webhook(
         authentication={"method": "hmac", "provider": vendor.name, "secret": SECRET[vendor.name]},
         duplicateProtection={"enabled": True},
@@ -242,9 +242,9 @@ async def test_one_command_brings_all_that_was_missing_over_faults_and_limits_an
 ) -> None:
     vendor = Vendor(name, house, seed=7)
     async with stand_in(vendor.answer) as server:
-        webhook = await set_up(house, vendor, server.url, events=80)
+        webhook = await set_up(house, vendor, server.url, events=60)
         missing = vendor.missing()
-        assert 15 < len(missing) < 35
+        assert 10 < len(missing) < 30
         tried = await send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
         assert len(tried.asked) == len(missing) and not vendor.asked and tried.retry_after_seconds is None
         vendor.a_minute, vendor.faults, vendor.lag = (5 if name == "gitlab" else 20), 0.03, lag
@@ -257,7 +257,7 @@ async def test_one_command_brings_all_that_was_missing_over_faults_and_limits_an
     assert len(named) == len(missing) and "secret-token" not in repr(notes)
     await house.deliver()
     started = [one.fields["fieldOne"] for one in house.engine.started.values()]
-    assert sorted(started, key=int) == [str(event) for event in range(80)]
+    assert sorted(started, key=int) == [str(event) for event in range(60)]
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab", "paddle", "resend"])
@@ -325,21 +325,25 @@ async def test_what_was_asked_for_is_told_where_the_database_goes_away(
     assert vendor.missing() == set() and len(vendor.asked) == len(set(vendor.asked))
 
 
-@pytest.mark.parametrize("lost", [Reply(503), Raw(_dropped), Raw(_cut)], ids=["503", "dropped", "cut"])
-async def test_an_answer_that_is_lost_is_asked_for_again_or_left(house: House, lost: Reply | Raw) -> None:
-    vendor = Vendor("github", house)
-    seen = set[str]()
+async def test_an_answer_that_is_lost_is_asked_for_again_or_left(house: House) -> None:
+    vendor, seen = Vendor("github", house), set[str]()
+    lost: list[Reply | Raw] = [Reply(503), Raw(_dropped), Raw(_cut)]
 
     async def first_lost(request: Received) -> Reply | Raw:
         new = request.target not in seen
         seen.add(request.target)
-        return lost if new else await vendor.answer(request)
+        return lost[0] if new else await vendor.answer(request)
 
     async with stand_in(first_lost) as server:
-        webhook = await set_up(house, vendor, server.url)
-        told = await send_again(house.gateway, OWNER, webhook.id, asked())
-        posts = [one for one in server.received if one.method == "POST"]
-    assert (told.asked, told.refused, told.left) == ([], 0, len(vendor.missing())) and len(posts) == 3
+        while lost:
+            seen.clear()
+            server.received.clear()
+            vendor.tries.clear()
+            webhook = await set_up(house, vendor, server.url)
+            told = await send_again(house.gateway, OWNER, webhook.id, asked())
+            posts = [one for one in server.received if one.method == "POST"]
+            assert (told.asked, told.refused, told.left) == ([], 0, len(vendor.missing())) and len(posts) == 3
+            lost.pop(0)
 
 
 async def test_two_at_once_ask_for_nothing_twice(house: House) -> None:
@@ -402,48 +406,41 @@ async def test_a_command_that_is_broken_off_says_what_it_has_asked_for(
     assert f"{missing} asked for. The next time goes on" in ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("answer", "waits"),
-    [
-        (Reply(429), 60),
-        (Reply(429, {"Retry-After": "7"}), 7),
-        (Reply(403, {"Retry-After": "9"}), 9),
-        (Reply(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "NOW+900"}), 900),
-        (Reply(429, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "NOW-900"}), 1),
-        (Reply(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}), 60),
-        (Reply(403, {"x-ratelimit-remaining": "9"}, b'{"message": "You have exceeded a secondary rate limit"}'), 60),
-        (Reply(503, {"Retry-After": "5"}), 5),
-    ],
-)  # fmt: skip
+LIMITS = [
+    (Reply(429), 60),
+    (Reply(429, {"Retry-After": "7"}), 7),
+    (Reply(403, {"Retry-After": "9"}), 9),
+    (Reply(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "NOW+900"}), 900),
+    (Reply(429, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "NOW-900"}), 1),
+    (Reply(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}), 60),
+    (Reply(403, {"x-ratelimit-remaining": "9"}, b'{"message": "You have exceeded a secondary rate limit"}'), 60),
+    (Reply(503, {"Retry-After": "5"}), 5),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_limit_is_waited_for_as_the_senders_documents_say(
-    house: House, method: str, answer: Reply, waits: int
-) -> None:
-    vendor = Vendor("github", house)
+async def test_a_limit_is_waited_for_as_the_senders_documents_say(house: House, method: str) -> None:
+    vendor, limits = Vendor("github", house), [*LIMITS]
 
     async def limited(request: Received) -> Reply | Raw:
+        answer, _ = limits[0]
         at = {"NOW+900": house.gateway.clock() + 900, "NOW-900": house.gateway.clock() - 900}
         head = {name: str(int(at[value])) if value in at else value for name, value in answer.headers.items()}
-        return (
-            Reply(answer.status, head, answer.body)
-            if request.method == method
-            else await vendor.answer(request)
-        )
+        limit = Reply(answer.status, head, answer.body)
+        return limit if request.method == method else await vendor.answer(request)
 
     async with stand_in(limited) as server:
         webhook = await set_up(house, vendor, server.url)
-        told = await send_again(house.gateway, OWNER, webhook.id, asked())
-        assert told.asked == [] and abs((told.retry_after_seconds or 0) - waits) < 3
-        assert f"the next request in {told.retry_after_seconds:.0f} s" in (told.trouble or "")
-        assert len([one for one in server.received if one.method == method]) == 1, "it is asked no more"
-        again = (
-            await send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
-            if method == "POST"
-            else None
-        )
-        assert again is None or len(again.asked) == len(vendor.missing()), (
-            "what the limit kept back is asked for then"
-        )
+        for _, waits in LIMITS:
+            server.received.clear()
+            told = await send_again(house.gateway, OWNER, webhook.id, asked())
+            assert told.asked == [] and abs((told.retry_after_seconds or 0) - waits) < 3
+            assert f"the next request in {told.retry_after_seconds:.0f} s" in (told.trouble or "")
+            assert len([one for one in server.received if one.method == method]) == 1, "it is asked no more"
+            limits.append(limits.pop(0))
+        if method == "POST":
+            again = await send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
+            assert len(again.asked) == len(vendor.missing()), "what the limit kept back is asked for then"
 
 
 async def test_gitlab_which_tells_no_times_is_asked_for_what_came_after_the_last_answer_before_since(
@@ -454,10 +451,10 @@ async def test_gitlab_which_tells_no_times_is_asked_for_what_came_after_the_last
         house.gateway.clock = lambda: clock() - 86_400
         webhook = await set_up(house, vendor, server.url)
         house.gateway.clock = clock
-        for event in range(40, 60):
+        for event in range(30, 50):
             await vendor.deliver(event)
         told = await send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
-    last = max(one["event"] for one in vendor.tries if one["ok"] and one["event"] < 40)
+    last = max(one["event"] for one in vendor.tries if one["ok"] and one["event"] < 30)
     missing = {f"k{one['event']}" for one in vendor.tries if not one["ok"] and one["event"] > last}
     assert {one.event for one in told.asked} == missing
     assert all("per_page=20" in one.target for one in server.received if "/events" in one.target)
@@ -475,54 +472,45 @@ async def test_what_is_still_tried_is_not_asked_for_and_what_can_only_be_listed_
     assert all(one.method == "GET" for one in server.received)
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (Reply(401, body=b"secret-token"), "answered 401: the account or the token"),
-        (Reply(500), "answered 500"),
-        (Reply(200, body=b"<html>"), "did not answer with JSON"),
-        (Reply(302, {"Location": "http://169.254.169.254/"}), "redirect"),
-        (Reply(200, body=b"[]"), "knows no webhook with the URL"),
-        (Reply(200, body=b'[1,{"config":7}]'), "knows no webhook"),
-        (Reply(200, body=b"[" + b"1," * 400_001 + b"1]"), "too many values"),
-        (Reply(200, body=b"[" * 5000), "did not answer with JSON"),
-    ],
-)
-async def test_a_sender_that_does_not_help_is_told_without_the_token(
-    house: House, answer: Reply, said: str
-) -> None:
-    vendor = Vendor("github", house)
-    async with stand_in(lambda _: answer) as server:
-        webhook = await set_up(house, vendor, server.url)
-        detail = (await refused(send_again(house.gateway, OWNER, webhook.id, asked()))).detail
-    assert said in detail and "secret-token" not in detail
+async def test_a_sender_that_does_not_help_is_told_without_the_token(house: House) -> None:
+    vendor, answer = Vendor("github", house), [Reply(200)]
+    async with stand_in(lambda _: answer[0]) as server:
+        webhook = await set_up(house, vendor, server.url, events=0)
+        for answer[0], said in (
+            (Reply(401, body=b"secret-token"), "answered 401: the account or the token"),
+            (Reply(500), "answered 500"),
+            (Reply(200, body=b"<html>"), "did not answer with JSON"),
+            (Reply(302, {"Location": "http://169.254.169.254/"}), "redirect"),
+            (Reply(200, body=b"[]"), "knows no webhook with the URL"),
+            (Reply(200, body=b'[1,{"config":7}]'), "knows no webhook"),
+            (Reply(200, body=b"[" + b"1," * 400_001 + b"1]"), "too many values"),
+            (Reply(200, body=b"[" * 5000), "did not answer with JSON"),
+        ):
+            detail = (await refused(send_again(house.gateway, OWNER, webhook.id, asked()))).detail
+            assert said in detail and "secret-token" not in detail
 
 
-@pytest.mark.parametrize(
-    ("kept", "found"),
-    [
-        ("https://Hooks.Example.COM:443{path}", True),
-        ("https://hooks.example.com{path}/?from=us#here", True),
-        ("https://user:word@hooks.example.com.{path}", True),
-        ("http://hooks.example.com{path}", False),
-        ("https://hooks.example.com:8443{path}", False),
-        ("https://hooks.example.com{path}x", False),
-        ("https://hooks.example.com:x{path}", False),
-    ],
-)
-async def test_the_webhook_is_found_at_its_sender_by_its_address_on_any_page(
-    house: House, kept: str, found: bool
-) -> None:
+async def test_the_webhook_is_found_at_its_sender_by_its_address_on_any_page(house: House) -> None:
     vendor = Vendor("github", house)
     async with stand_in(vendor.answer) as server:
         webhook = await set_up(house, vendor, server.url)
-        path = urlsplit(webhook.url).path
-        vendor.url, vendor.more_hooks = kept.format(path=path), 201
-        asking = send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
-        if found:
-            assert len((await asking).asked) == len(vendor.missing())
-        else:
-            assert "knows no webhook" in (await refused(asking)).detail
+        path, missing = urlsplit(webhook.url).path, len(vendor.missing())
+        vendor.more_hooks = 201
+        for kept, found in (
+            ("https://Hooks.Example.COM:443{path}", True),
+            ("https://hooks.example.com{path}/?from=us#here", True),
+            ("https://user:word@hooks.example.com.{path}", True),
+            ("http://hooks.example.com{path}", False),
+            ("https://hooks.example.com:8443{path}", False),
+            ("https://hooks.example.com{path}x", False),
+            ("https://hooks.example.com:x{path}", False),
+        ):
+            vendor.url = kept.format(path=path)
+            asking = send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
+            if found:
+                assert len((await asking).asked) == missing
+            else:
+                assert "knows no webhook" in (await refused(asking)).detail
 
 
 async def test_ids_stay_parts_of_a_path_and_what_is_kept_of_a_list_is_bounded(house: House) -> None:

@@ -249,9 +249,10 @@ async def test_a_certificate_is_fetched_once_from_where_its_sender_has_it(house:
     assert sender.asked == [AT]
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+async def test_no_other_address_is_asked(house: House, clock: Clock) -> None:
+    sender = Sender(CERTIFICATE.encode())
+    hook = await topic(house, sender)
+    for address in (
         "http://sns.eu-central-1.amazonaws.com/SimpleNotificationService-1.pem",
         "https://sns.eu-central-1.amazonaws.com:8443/SimpleNotificationService-1.pem",
         "https://sns.eu-central-1.amazonaws.com@127.0.0.1/SimpleNotificationService-1.pem",
@@ -264,12 +265,8 @@ async def test_a_certificate_is_fetched_once_from_where_its_sender_has_it(house:
         "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem\\n",
         "file:///etc/passwd",
         "",
-    ],
-)
-async def test_no_other_address_is_asked(house: House, clock: Clock, address: str) -> None:
-    sender = Sender(CERTIFICATE.encode())
-    hook = await topic(house, sender)
-    assert await said(house, hook, (AT.encode(), address.encode())) == "signature_mismatch"
+    ):
+        assert await said(house, hook, (AT.encode(), address.encode())) == "signature_mismatch", address
     assert sender.asked == []
 
 
@@ -445,9 +442,10 @@ def twice(first: Any, second: Any) -> str:
     return f'{json.dumps(fields)[:-1]}, "Type": {json.dumps(first)}, "Type": {json.dumps(second)}}}'
 
 
-@pytest.mark.parametrize(
-    "sent_as",
-    [
+async def test_nobody_has_amazon_sign_a_message_of_another_topic(house: House, clock: Clock) -> None:
+    sender = Sender(CERTIFICATE.encode())
+    hook = await topic(house, sender)
+    for sent_as in (
         FORGED | {"Type": SWALLOWING},
         FORGED | {"Type": SWALLOWING.replace("\n", "\r\n")},
         FORGED | {"Type": [SWALLOWING]},
@@ -459,31 +457,23 @@ def twice(first: Any, second: Any) -> str:
         twice(SWALLOWING, "Notification"),
         twice("Notification", SWALLOWING).replace('"Type"', '"\\u0054ype"'),
         twice(None, SWALLOWING),
-    ],
-)
-async def test_nobody_has_amazon_sign_a_message_of_another_topic(
-    house: House, clock: Clock, sent_as: Any
-) -> None:
-    sender = Sender(CERTIFICATE.encode())
-    hook = await topic(house, sender)
-    reply = await house.call(hook, signed_by_amazon(sent_as, **HIS), headers={"content-type": "text/plain"})
-    assert reply.status == 401 and sender.asked in ([AT], [])
+    ):
+        body = signed_by_amazon(sent_as, **HIS)
+        reply = await house.call(hook, body, headers={"content-type": "text/plain"})
+        assert reply.status == 401, sent_as
+    assert sender.asked in ([AT], [])
 
 
-@pytest.mark.parametrize(
-    ("signed", "status"),
-    [
+async def test_only_the_message_has_lines(house: House, clock: Clock) -> None:
+    hook = await topic(house, Sender(CERTIFICATE.encode()))
+    signed: tuple[tuple[dict[str, str], int], ...] = (
         ({"Message": "of\n\nseveral\r\nlines\n", "Subject": "paid"}, 200),
         ({"Message": "{secret}"}, 200),
         ({"Message": LINES}, 200),  # it is what the owner of the right topic wrote
         ({"Subject": "of\nseveral lines"}, 401),
         ({"MessageId": "165545c9\n"}, 401),
         ({"Type": "Else"}, 401),
-    ],
-)
-async def test_only_the_message_has_lines(
-    house: House, clock: Clock, signed: dict[str, str], status: int
-) -> None:
-    hook = await topic(house, Sender(CERTIFICATE.encode()))
-    body = signed_by_amazon(**signed)
-    assert (await house.call(hook, body, headers={"content-type": "text/plain"})).status == status
+    )
+    for changes, status in signed:
+        body = signed_by_amazon(**changes)
+        assert (await house.call(hook, body, headers={"content-type": "text/plain"})).status == status

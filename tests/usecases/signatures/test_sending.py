@@ -2,7 +2,6 @@
 rejected for its own reason."""
 
 import asyncio
-import base64
 import hmac
 import json
 import sqlite3
@@ -14,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import standardwebhooks
 
 from postern import presets
 from postern.core.access.accounts import Actor
@@ -87,17 +85,22 @@ ONLY_BY_THE_SENDER = {
 SENDABLE = [name for name in presets.names() if name not in ONLY_BY_THE_SENDER]
 
 
-@pytest.mark.parametrize("name", ONLY_BY_THE_SENDER)
-async def test_what_only_its_sender_signs_cannot_be_made_here(house: House, name: str) -> None:
+async def test_what_only_its_sender_signs_cannot_be_made_here(house: House) -> None:
     comes_in(house)
-    webhook = await house.webhook(**signed_by(name))
-    with pytest.raises(Refused, match=ONLY_BY_THE_SENDER[name]):
-        await send(house, webhook)
-    assert (await send(house, webhook, wrong="missing")).code == "signature_missing"
+    for name, why in ONLY_BY_THE_SENDER.items():
+        webhook = await house.webhook(**signed_by(name))
+        with pytest.raises(Refused, match=why):
+            await send(house, webhook)
+        assert (await send(house, webhook, wrong="missing")).code == "signature_missing"
+
+
+WRONG = {"secret": "signature_mismatch", "body": "signature_mismatch", "missing": "signature_missing"}
 
 
 @pytest.mark.parametrize("name", SENDABLE)
-async def test_every_sample_of_every_sender_is_accepted(house: House, name: str) -> None:
+async def test_every_sample_of_every_sender_is_accepted_and_each_way_of_being_wrong_has_its_reason(
+    house: House, name: str
+) -> None:
     comes_in(house)
     webhook = await house.webhook(**signed_by(name), duplicateProtection={"enabled": True})
     # The second time, too: ids are new. Braintree's samples say no time and no id.
@@ -107,29 +110,6 @@ async def test_every_sample_of_every_sender_is_accepted(house: House, name: str)
         assert (call.status, call.code) == (200, "accepted"), event
     item = (await house.history(webhook_id=webhook.id))[0]
     assert item.matched == "main"
-
-
-@pytest.mark.parametrize("name", ["standardwebhooks", "bigcommerce"])
-async def test_the_vendor_s_own_library_takes_every_sample(house: House, name: str) -> None:
-    sent = comes_in(house)
-    webhook = await house.webhook(**signed_by(name))
-    secret = secret_of(name)
-    key = secret if name == "standardwebhooks" else base64.b64encode(secret.encode()).decode()
-    for sample in presets.get(name).samples:
-        await send(house, webhook, event=sample.event)
-        headers, body = sent[-1]
-        # Svix and its library use other names for the same headers.
-        named = {header.lower().replace("svix-", "webhook-"): value for header, value in headers.items()}
-        assert standardwebhooks.Webhook(key).verify(body, named) == json.loads(body)
-
-
-WRONG = {"secret": "signature_mismatch", "body": "signature_mismatch", "missing": "signature_missing"}
-
-
-@pytest.mark.parametrize("name", SENDABLE)
-async def test_each_way_of_being_wrong_has_its_reason(house: House, name: str) -> None:
-    comes_in(house)
-    webhook = await house.webhook(**signed_by(name))
     stale = {"stale": "timestamp_expired"} if presets.get(name).scheme.timestamp else {}
     ways = {**WRONG, **stale}
     if name in ("adyen", "mailgun", "braintree"):
@@ -176,15 +156,15 @@ SCHEMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-async def test_a_scheme_of_one_s_own_is_enough(house: House, scheme: dict[str, str]) -> None:
+async def test_a_scheme_of_one_s_own_is_enough(house: House) -> None:
     comes_in(house)
-    webhook = await house.webhook(**signed_by("custom", scheme={"signature": "header:X-Sig", **scheme}))
-    for _ in range(2):
-        call = await send(house, webhook)
-        assert call.code == "accepted", call
-    assert (await send(house, webhook, wrong="missing")).code == "signature_missing"
-    assert (await send(house, webhook, wrong="secret")).code == "signature_mismatch"
+    for scheme in SCHEMES:
+        webhook = await house.webhook(**signed_by("custom", scheme={"signature": "header:X-Sig", **scheme}))
+        for _ in range(2):
+            call = await send(house, webhook)
+            assert call.code == "accepted", call
+        assert (await send(house, webhook, wrong="missing")).code == "signature_missing", scheme
+        assert (await send(house, webhook, wrong="secret")).code == "signature_mismatch", scheme
 
 
 async def test_what_no_one_can_sign_is_reported(house: House) -> None:
@@ -228,11 +208,9 @@ async def test_a_signature_that_a_key_may_not_see_is_not_kept(house: House) -> N
     assert (explained.code, "digest" in explained.explanation) == ("timestamp_expired", False)
 
 
-async def test_it_is_noted_and_needs_the_level_write(house: House) -> None:
+async def test_it_is_noted(house: House) -> None:
     comes_in(house)
     webhook = await house.webhook(**signed_by("github"))
-    with pytest.raises(Refused, match="access level write"):
-        await send(house, webhook, Actor("reader", "read", "key_2"))
     await send(house, webhook, PERSON, event="ping", wrong="secret")
     note = (await audit.listing(house.gateway, OWNER)).items[0]
     assert (note.actor, note.action, note.subject) == ("ada", "test calls sent", webhook.id)
@@ -267,21 +245,6 @@ async def test_a_redirect_that_a_workflow_answers_is_reported_as_it_is(tmp_path:
         call = await send(house, webhook)
     assert (call.status, call.answer, call.invocation_id) == (303, "thank you", recorded[0])
     assert len(public.received) == 1
-
-
-async def test_a_public_url_that_leads_elsewhere_is_reported(house: House) -> None:
-    webhook = await house.webhook()
-    for reply in (
-        HttpReply(200, {}, b"<html>"),
-        HttpReply(404, {}, b'{"code":"webhook_not_found"}'),
-        HttpReply(200, {"x-invocation-id": "inv_" + "0" * 32}, b""),
-    ):
-        Public(house, reply)
-        with pytest.raises(Refused, match="leads somewhere else"):
-            await send(house, webhook)
-    Public(house, FetchTrouble("nobody answered"))
-    with pytest.raises(Refused, match=r"^temporarily_unavailable: .*from here: nobody answered"):
-        await send(house, webhook)
 
 
 async def test_what_cannot_be_made_is_refused_in_a_sentence(house: House) -> None:
@@ -348,10 +311,11 @@ async def test_an_answer_is_believed_only_where_the_history_knows_the_call(house
         ({}, b'{"code": ["rate_limited"]}'),
         ({"x-invocation-id": foreign}, b'{"status": "accepted"}'),
         ({"x-invocation-id": foreign}, b'{"code": "webhook_not_found"}'),
+        ({"x-invocation-id": "inv_" + "0" * 32}, b""),
     ):
         Public(house, HttpReply(200, headers, body))
         refusal = await refused(send(house, webhook))
-        assert refusal.code == "conflict"
+        assert refusal.code == "conflict" and "leads somewhere else" in refusal.detail
         assert refusal.detail.startswith(f"{webhook.url} answers 200, and no such call has come in here")
 
 
@@ -395,7 +359,7 @@ async def test_the_others_are_sent_only_where_the_first_has_come_in(house: House
     webhook = await house.webhook()
     for asked in ({"count": 3}, {"count": 3, "rate": 100}):
         public = Public(house, FetchTrouble("nobody answered"))
-        with pytest.raises(Refused, match="nobody answered"):
+        with pytest.raises(Refused, match=r"^temporarily_unavailable: .*from here: nobody answered"):
             await sending.send(house.gateway, OWNER, webhook.id, validated(SendRequest, asked))
         assert len(public.targets) == 1
     Public(house, *(HttpReply(200, {}, b"<html>") for _ in range(2)))
