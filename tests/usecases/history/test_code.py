@@ -19,7 +19,7 @@ import pytest
 from postern.core.history.invocation import Invocation
 from usecases.history.test_code_texts import curl, python, recorded
 
-CALLS = 250
+CALLS = 140
 SHELLS = {
     "dash": ["dash"],
     # Asked to expand `!`, as where somebody pastes.

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.code import LANGUAGES, LONGEST_ARGUMENT, WRITERS, Language, printed, repeated
+from postern.usecases.history.code import LONGEST_ARGUMENT, WRITERS, Language, printed, repeated
 
 BASE = "https://hooks.example.com"
 
@@ -123,7 +123,3 @@ def test_as_python() -> None:
 
     assert program(body=None, body_size=1)[2] == "# The body is no longer kept: this call goes without it."
     assert program(("x-key", "***"))[2] == "# Masked when the call was stored, to be filled in: YOUR_X_KEY"
-
-
-def test_every_language_has_its_writer() -> None:
-    assert set(WRITERS) == set(LANGUAGES) == {"curl", "python"}

@@ -44,12 +44,12 @@ def test_json_is_compared_by_path(before: str, after: str, expected: list[Any]) 
 
 def test_a_very_long_key_is_not_repeated_for_each_value_below_it() -> None:
     key = "k" * 200_000
-    before, after = ({key: {"list": [[step] * 200 for _ in range(60)]}} for step in (1, 2))
+    before, after = ({key: {"list": [[step] * 200 for _ in range(20)]}} for step in (1, 2))
     tracemalloc.start()
     found = compare.documents(before, after)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.count == 12_000 and len(found.items) == compare.MOST_DIFFERENCES
+    assert found.count == 4_000 and len(found.items) == compare.MOST_DIFFERENCES
     assert {len(one.place) for one in found.items} == {compare.LONGEST_TEXT}
     assert most < 20_000_000
 
@@ -94,27 +94,21 @@ async def test_calls_are_compared_in_every_part(house: House) -> None:
     assert found.body.compared == "json" and [one.place for one in found.body.items] == ["n"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "compared"),
-    [
+async def test_bodies_of_every_kind(house: House) -> None:
+    webhook = await house.webhook()
+    for before, after, compared in (
         (b'{"a": 1}', b'{"a": 1}', "same"),
         (b'{"a": 1, "b": 2}', b'{"b":2,"a":1}', "written differently"),
         (b'{"a": "' + b"x" * 900_000 + b'"}', b'{"a": "y"}', "json"),
         (b"not\njson", b"not\nJSON", "text"),
         (b"\xff\x00", b"\xff\x01", "bytes"),
         (b"a\nb", b"a\r\nb", "bytes"),
-    ],
-)
-async def test_bodies_of_every_kind(house: House, before: bytes, after: bytes, compared: str) -> None:
-    webhook = await house.webhook()
-    old, new = [await house.recorded(webhook, body) for body in (before, after)]
-    found = await comparing.compared(house.gateway, OWNER, new, old)
-    assert found.body.compared == compared
-    assert all(
-        len(text or "") <= compare.LONGEST_TEXT
-        for one in found.body.items
-        for text in (one.before, one.after)
-    )
+    ):
+        old, new = [await house.recorded(webhook, body) for body in (before, after)]
+        found = await comparing.compared(house.gateway, OWNER, new, old)
+        assert found.body.compared == compared
+        texts = [text or "" for one in found.body.items for text in (one.before, one.after)]
+        assert all(len(text) <= compare.LONGEST_TEXT for text in texts)
 
 
 async def test_the_last_good_call_is_the_last_before_it_that_went_well(house: House) -> None:
@@ -137,36 +131,29 @@ async def test_the_last_good_call_is_the_last_before_it_that_went_well(house: Ho
         await comparing.compared(house.gateway, OWNER, latest, latest)
 
 
-@pytest.mark.parametrize(("size", "compared"), [(1024, "json"), (1025, "too large")])
-async def test_what_is_too_large_is_not_read(
-    house: House, monkeypatch: pytest.MonkeyPatch, size: int, compared: str
-) -> None:
+async def test_what_is_too_large_is_not_read(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "LARGEST_READ", 1024)
     webhook = await house.webhook()
-    small, large = b'{"n":1}', b'{"n":"%s"}' % (b"x" * (size - 8))
-    one, other = [await house.recorded(webhook, body) for body in (small, large)]
-    for pair in ((one, other), (other, one)):
-        assert (await comparing.compared(house.gateway, OWNER, *pair)).body.compared == compared
+    small = await house.recorded(webhook, b'{"n":1}')
+    for size, compared in ((1024, "json"), (1025, "too large")):
+        large = await house.recorded(webhook, b'{"n":"%s"}' % (b"x" * (size - 8)))
+        for pair in ((small, large), (large, small)):
+            assert (await comparing.compared(house.gateway, OWNER, *pair)).body.compared == compared
 
 
-@pytest.mark.parametrize(
-    ("was", "now", "compared"),
-    [
+async def test_a_body_that_is_not_kept_is_no_empty_one(house: House) -> None:
+    story = await house.story(await house.recorded(await house.webhook()))
+    for was, now, compared in (
         ((None, 2), (b"{}", 2), "gone"),
         ((b"{}", 2), (None, 2), "gone"),
         ((None, 0), (None, 0), "same"),
         ((None, 0), (b"", 0), "same"),
         ((None, 0), (b"{}", 2), "text"),
-    ],
-)
-async def test_a_body_that_is_not_kept_is_no_empty_one(
-    house: House, was: tuple[bytes | None, int], now: tuple[bytes | None, int], compared: str
-) -> None:
-    story = await house.story(await house.recorded(await house.webhook()))
-    old, new = [
-        msgspec.structs.replace(story.invocation, body=body, body_size=size) for body, size in (was, now)
-    ]
-    assert comparing._bodies(old, new).compared == compared
+    ):
+        old, new = [
+            msgspec.structs.replace(story.invocation, body=body, body_size=size) for body, size in (was, now)
+        ]
+        assert comparing._bodies(old, new).compared == compared
 
 
 async def test_where_ends_are_not_reported_the_last_good_call_is_the_last_that_was_started(

@@ -139,19 +139,14 @@ async def test_failed_calls_are_grouped_however_many_others_came_since(
     assert [(one.count, found.or_more) for one in found.items] == [(len(failed), False)]
 
 
-@pytest.mark.parametrize(
-    ("body", "shown"),
-    [
-        (b'{"n":1.000000000000000000001}', b'{"n":1.000000000000000000001}'),
-        (b'{"n":"\\ud83d\\ude00"}', b'{"n":"\\ud83d\\ude00"}'),
-        (b'{"n":1e999}', None),
-        (b'{"n":%s}' % (b"1" * 5_000), None),
-        (b'{"n":1234567890123456789}', b'{"n":1234567890123456789}'),
-    ],
-)
-async def test_a_payload_is_shown_as_it_was_written_where_anybody_can_read_it(
-    house: House, body: bytes, shown: bytes | None
-) -> None:
-    call = await house.recorded(await house.webhook(), body)
-    payload = (await history.show(house.gateway, OWNER, call)).payload
-    assert (None if payload is None else bytes(payload)) == shown
+async def test_a_payload_is_shown_as_it_was_written_where_anybody_can_read_it(house: House) -> None:
+    webhook = await house.webhook()
+    for body, is_shown in (
+        (b'{"n":1.000000000000000000001}', True),
+        (b'{"n":"\\ud83d\\ude00"}', True),
+        (b'{"n":1e999}', False),
+        (b'{"n":%s}' % (b"1" * 5_000), False),
+        (b'{"n":1234567890123456789}', True),
+    ):
+        payload = (await history.show(house.gateway, OWNER, await house.recorded(webhook, body))).payload
+        assert (None if payload is None else bytes(payload)) == (body if is_shown else None)

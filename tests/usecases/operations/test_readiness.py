@@ -51,7 +51,7 @@ def measured() -> dict[str, float | None]:
     }
 
 
-async def test_a_gateway_that_is_well_says_so(house: House) -> None:
+async def test_a_gateway_is_ready_unless_its_engine_cannot_be_started(house: House) -> None:
     await house.webhook()
     parts = {
         "store": (True, "calls are stored, schema up to date"),
@@ -59,12 +59,29 @@ async def test_a_gateway_that_is_well_says_so(house: House) -> None:
         "engine": (True, "noting"),
     }
     assert await state(house) == (True, parts)
+    now = await status(house.gateway, OWNER)
+    assert (now.version, now.base_url) == (__version__, "https://hooks.example.com")
+    for engine, is_ready, is_well, detail in (
+        (Sick(EngineHealth(False, "starting")), True, False, "starting"),
+        (None, True, True, "none in this process"),
+        (
+            Sick(EngineHealth(False, "no file", cannot_start=True)),
+            False,
+            False,
+            "it cannot be started: no file",
+        ),
+    ):
+        house.gateway.engine = engine
+        assert await state(house) == (is_ready, {**parts, "engine": (is_well, detail)})
 
 
-async def test_an_engine_that_is_away_makes_calls_wait_and_stays_ready(house: House) -> None:
-    house.gateway.engine = Sick(EngineHealth(False, "starting"))
-    is_ready, parts = await state(house)
-    assert (is_ready, parts["engine"]) == (True, (False, "starting"))
+async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> None:
+    other = house.gateway.engine = Sick(EngineHealth(False, "over the network", cannot_start=True), "http")
+    await readiness._look(house.gateway)
+    assert (other.asked, house.gateway.runtime.troubles) == (0, [])
+    house.gateway.engine = None
+    await readiness._look(house.gateway)
+    assert (measured()["engine"], house.gateway.runtime.troubles) == (1, [])
 
 
 async def test_all_who_ask_at_once_hear_of_one_look(house: House) -> None:
@@ -73,19 +90,6 @@ async def test_all_who_ask_at_once_hear_of_one_look(house: House) -> None:
     for looks in (1, 2):
         answers = await asyncio.gather(*(readyz(Request({"type": "http"})) for _ in range(50)))
         assert ({answer.status_code for answer in answers}, engine.asked) == ({200}, looks)
-
-
-async def test_where_no_engine_is_set_none_is_missing(house: House) -> None:
-    house.gateway.engine = None
-    assert (await state(house))[1]["engine"] == (True, "none in this process")
-    await readiness._look(house.gateway)
-    assert (measured()["engine"], house.gateway.runtime.troubles) == (1, [])
-
-
-async def test_one_that_cannot_be_started_does_not(house: House) -> None:
-    house.gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))
-    is_ready, parts = await state(house)
-    assert (is_ready, parts["engine"]) == (False, (False, "it cannot be started: no file"))
 
 
 async def test_a_file_of_workflows_that_cannot_run_is_an_alarm_and_the_rest_is_ready(house: House) -> None:
@@ -141,12 +145,6 @@ async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
     assert logged == ["the gateway needs help"] * 3 + ["everything is well again"]
 
 
-async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> None:
-    other = house.gateway.engine = Sick(EngineHealth(False, "over the network", cannot_start=True), "http")
-    await readiness._look(house.gateway)
-    assert (other.asked, house.gateway.runtime.troubles) == (0, [])
-
-
 async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(house: House) -> None:
     gateway = house.gateway
     well = gateway.engine
@@ -185,12 +183,6 @@ async def test_all_is_called_well_only_after_an_engine_that_is_back_was_asked_ab
                 told = [line["event"] for line in lines]
                 assert ("everything is well again" in told) == (now > 1000.0 + LONGEST_WAIT)
     assert told == ["the gateway needs help", "this trouble is over", "everything is well again"]
-
-
-async def test_a_status_says_which_version_this_is_and_where(house: House) -> None:
-    now = await status(house.gateway, OWNER)
-    assert (now.version, now.base_url) == (__version__, "https://hooks.example.com")
-    assert now.parts() == {"store": now.store, "webhooks": now.webhooks, "engine": now.engine}
 
 
 async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_started_is_none(

@@ -86,7 +86,7 @@ async def rows(house: House) -> list[tuple[str, int, dict[str, bytes]]]:
     )
 
 
-async def test_applying_makes_what_the_file_says(house: House) -> None:
+async def test_a_file_makes_what_it_says_and_its_export_needs_no_secret_at_hand(house: House) -> None:
     done = await apply(house, DOCUMENT)
     changes = [(one["action"], one["name"]) for one in done["changes"]]
     assert changes == [("create", name) for name in ("Orders", "Payments", "Poll")]
@@ -94,13 +94,14 @@ async def test_applying_makes_what_the_file_says(house: House) -> None:
     assert orders == {"main": b"orders-token-0123456789", "second": b"orders-second-0123456789"}
     assert payments == {"main": b"whsec_stripe0123456789"}
     assert poll["header:authorization"] == b"Bearer poll-0123456789" and poll["main"].startswith(b"whk_")
-
-
-async def test_an_export_applies_where_it_came_from_without_any_secret_at_hand(house: House) -> None:
-    await apply(house, DOCUMENT)
     exported = yaml.safe_load(yaml.safe_dump(await export(house)))
     done = await apply(house, exported, nothing)
     assert (done["changes"], len(done["notes"])) == ([], 5)
+    # Another secret is a change that does not tell it.
+    rotated = {**SECRETS, ("env", "ORDERS_TOKEN"): "rotated-0123456789"}
+    (change,) = (await apply(house, DOCUMENT, lambda kind, where: rotated.get((kind, where))))["changes"]
+    assert change["differences"] == {"secret main": {"before": "set", "after": "another"}}
+    assert (await rows(house))[0][2]["main"] == b"rotated-0123456789"
 
 
 async def test_an_export_makes_the_same_webhooks_somewhere_else(house: House) -> None:
@@ -124,15 +125,6 @@ async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default
         "fieldMapping.fieldOne": {"before": "order.number", "after": "order.id"},
         "ipAllowlist": {"before": ["203.0.113.0/24"], "after": []},
     }
-
-
-async def test_another_secret_is_a_change_that_does_not_tell_it(house: House) -> None:
-    await apply(house, DOCUMENT)
-    rotated = {**SECRETS, ("env", "ORDERS_TOKEN"): "rotated-0123456789"}
-    done = await apply(house, DOCUMENT, lambda kind, where: rotated.get((kind, where)))
-    (change,) = done["changes"]
-    assert change["differences"] == {"secret main": {"before": "set", "after": "another"}}
-    assert (await rows(house))[0][2]["main"] == b"rotated-0123456789"
 
 
 async def test_what_the_file_does_not_name_stays_unless_it_is_to_be_pruned(house: House) -> None:
@@ -167,13 +159,6 @@ async def test_a_new_webhook_whose_secret_is_not_there_is_refused(house: House) 
         "webhooks.1.authentication.secret": "stripe.txt is not there or cannot be read",
         "webhooks.2.schedule.headers.Authorization": "POLL_KEY is not set in the environment",
     }
-
-
-async def test_a_name_that_several_have_needs_an_id(house: House) -> None:
-    one, other = await house.webhook(name="Twin"), await house.webhook(name="Twin")
-    twin = {"name": "Twin", "authentication": {"method": "none"}}
-    (message,) = (await fields_refused(apply(house, {"version": 1, "webhooks": [twin]}))).values()
-    assert one.id in message and other.id in message
 
 
 async def test_webhooks_of_one_name_go_through_a_file_to_another_gateway(
@@ -377,6 +362,9 @@ async def test_an_id_counts_before_a_name_and_one_that_is_unknown_means_nothing(
     ):
         same = {"webhooks.1.name": "an entry before this one is the same webhook"}
         assert await fields_refused(changed(*twice)) == same
+    twin = await house.webhook(name="One")
+    (message,) = (await fields_refused(changed({"name": "One", **none}))).values()
+    assert one.id in message and twin.id in message, "which one it is has to be said"
     # Their names change places: nothing of it is the same webhook twice.
     swapped = ({"id": one.id, "name": "Other", **none}, {"id": other.id, "name": "One", **none})
     assert len(await changed(*swapped)) == 2

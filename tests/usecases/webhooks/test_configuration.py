@@ -169,7 +169,6 @@ def test_a_list_has_its_longest() -> None:
         ({"authentication": {}}, "authentication.method", "none, token or hmac"),
         ({"authentication": {"method": "magic"}}, "authentication.method", "none, token or hmac"),
         ({"authentication": {**TOKEN, "token": ""}}, "authentication.token", "1 to 1024 bytes"),
-        ({"authentication": {**TOKEN, "token": 7}}, "authentication.token", ""),
         ({"authentication": BASIC}, "authentication.username", "needs a username"),
         ({"authentication": {**BASIC, "username": "a:b"}}, "authentication.username", "no colon"),
         ({"authentication": {**TOKEN, "headerName": "Host"}}, "authentication.headerName", "reserved"),
@@ -184,14 +183,8 @@ def test_a_list_has_its_longest() -> None:
         ({"fieldMapping": {"fieldFive": "a"}}, "fieldMapping.fieldFive", "is not a known setting"),
         ({"duplicateProtection": {"key": "a..b"}}, "duplicateProtection.key", ""),
         ({"duplicateProtection": {"key": "body:a..b"}}, "duplicateProtection.key", ""),
-        ({"cors": {"origins": ["https://a.example", "nowhere"]}}, "cors.origins.1", ""),
-        ({"ipAllowlist": ["10.0.0.0/8", "nowhere"]}, "ipAllowlist.1", ""),
         ({"tags": ["eu", "a,b"]}, "tags.1", "without a comma"),
-        ({"enabled": "perhaps"}, "enabled", ""),
         ({"schedule": {"every": "15m"}}, "schedule.url", "is required"),
-        ({"schedule": {"url": "https://a.example", "cron": "never"}}, "schedule.cron", ""),
-        ({"schedule": {"url": "https://a.eu", "every": 60, "timeZone": "Mars"}}, "schedule.timeZone", ""),
-        ({"names": "x"}, "names", "is not a known setting: did you mean name?"),
     ],
 )
 def test_what_is_wrong_is_named_by_the_field_that_its_writer_knows(

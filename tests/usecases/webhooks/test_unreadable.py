@@ -49,7 +49,9 @@ async def test_the_others_are_served_and_shown_and_it_is_named(house: House, tmp
     assert ([item.id for item in rest.items], rest.unreadable) == ([before.id], UNSET)
 
 
-async def test_what_is_asked_of_it_is_refused_with_the_reason(house: House, tmp_path: Path) -> None:
+async def test_what_is_asked_of_it_is_refused_with_the_reason_until_it_is_deleted(
+    house: House, tmp_path: Path
+) -> None:
     other = await unreadable(house, tmp_path)
     for one in (
         webhooks.show(house.gateway, OWNER, other.id),
@@ -59,6 +61,9 @@ async def test_what_is_asked_of_it_is_refused_with_the_reason(house: House, tmp_
         refusal = await refused(one)
         assert refusal.code == "temporarily_unavailable"
         assert "quietHours" in refusal.detail
+    await webhooks.remove(house.gateway, OWNER, other.id)
+    assert (await refused(webhooks.show(house.gateway, OWNER, other.id))).code == "not_found"
+    assert (await house.call(other)).status == 404
 
 
 async def test_a_file_of_the_configuration_neither_lacks_nor_replaces_it(
@@ -81,13 +86,6 @@ async def test_a_file_of_the_configuration_neither_lacks_nor_replaces_it(
         assert [error.field for error in refusal.errors] == ["webhooks.1.id"]
     page = await listing.listing(house.gateway, OWNER)
     assert ([one.id for one in page.items], [one.id for one in page.unreadable]) == ([kept.id], [other.id])
-
-
-async def test_it_can_be_deleted(house: House, tmp_path: Path) -> None:
-    other = await unreadable(house, tmp_path)
-    await webhooks.remove(house.gateway, OWNER, other.id)
-    assert (await refused(webhooks.show(house.gateway, OWNER, other.id))).code == "not_found"
-    assert (await house.call(other)).status == 404
 
 
 @pytest.mark.parametrize(
