@@ -435,7 +435,7 @@ def test_little_is_a_dictionary_of_anything() -> None:
     assert len(lines) <= 30, "\n".join(lines)
 
 
-MOST_LINES = {"src": 58_250, "tests": 58_625}
+MOST_LINES = {"src": 58_250, "tests": 58_250}
 """Of Python, as many as there are, up to the next 250. A commit that needs more raises its number here and says in its message
 what the lines are for and why none could go instead; one that takes lines away lowers it."""
 

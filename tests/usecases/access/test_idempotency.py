@@ -37,9 +37,6 @@ async def test_a_key_is_its_owners_and_stands_for_one_thing(house: House) -> Non
             assert [await create.asked(actor, key) for _ in range(2)] == [False, True]
     assert create.times == 8
     assert await create.asked(Actor("renamed", "write", "key_1"), "one")
-
-
-async def test_only_what_was_done_is_answered_again(house: House) -> None:
     for status, is_kept in ((200, True), (399, True), (400, False), (503, False)):
         create = Creation(house, status)
         assert [await create.asked(key=f"{status}") for _ in range(2)] == [False, is_kept], status

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from postern.core.answer import WorkflowResponse
 from postern.core.deliveries import delivery as core
 from postern.core.deliveries.delivery import (
     FIRST_WAIT,
@@ -252,13 +251,6 @@ async def test_a_run_counts_from_when_it_began_and_not_from_when_the_engine_said
     started_at = (await round_of(house)).started_at
     assert started_at is not None
     assert round(started_at - now, 3) == since, "no run begins later than its engine says so"
-
-
-async def test_an_answer_that_comes_with_the_start_is_what_the_caller_hears(house: House) -> None:
-    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
-    going(house, Started(1, answer=WorkflowResponse(201, (), b"made")))
-    heard = await house.call(webhook)
-    assert (heard.status, heard.body) == (201, b"made")
 
 
 class Away:

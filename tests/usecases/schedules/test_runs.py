@@ -91,10 +91,12 @@ async def test_the_source_is_asked_as_its_webhook_says(house: House) -> None:
     assert await house.noted() == ("schedule run by hand", webhook.id, {})
 
 
-async def test_a_run_never_waits_for_the_workflows_answer(house: House) -> None:
+async def test_what_a_run_took_in_is_started_at_once_and_it_never_waits_for_the_answer(house: House) -> None:
     Source(house)
     webhook = await scheduled(house, {"synchronousResponse": {"enabled": True}})
+    house.gateway.runtime.engine.due.clear()
     await run(house, webhook)
+    assert house.gateway.runtime.engine.due.is_set()
     await house.deliver()
     (trigger,) = house.engine.started.values()
     assert trigger.response is None
@@ -128,15 +130,10 @@ async def test_what_is_no_answer_is_recorded_as_a_failure(house: House) -> None:
         assert (step.step, step.ok) == ("schedule", False)
         assert step.detail == f"fetched https://api.example.com/orders: {reason}"
         assert (await state(house, webhook)).consecutive_failures == number
-
-
-async def test_a_process_that_cannot_fetch_says_so(house: House) -> None:
-    webhook = await scheduled(house)
     house.gateway.outbound.fetch = None
     done = await run(house, webhook)
     assert done.reason == "this process cannot fetch"
-    (call,) = await recorded(house, done)
-    assert call.http_status is None
+    assert [one.http_status for one in await recorded(house, done)] == [None]
 
 
 async def test_elements_are_numbered_and_those_that_are_rejected_are_counted(house: House) -> None:
@@ -349,11 +346,3 @@ async def test_only_what_waits_for_a_later_time_than_its_next_one_is_brought_for
     assert lines == []
     await webhooks.change(house.gateway, OWNER, waits.id, {"schedule": None})
     assert await schedules.catch_up(house.gateway) == 0
-
-
-async def test_what_a_run_took_in_is_started_at_once(house: House) -> None:
-    Source(house)
-    webhook = await scheduled(house)
-    house.gateway.runtime.engine.due.clear()
-    await run(house, webhook)
-    assert house.gateway.runtime.engine.due.is_set()
