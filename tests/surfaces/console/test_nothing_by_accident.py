@@ -314,3 +314,16 @@ def test_the_call_of_a_webhook_that_was_deleted_meanwhile_has_its_name_and_says_
     console.choose("Replay")
     expect(console.page.get_by_role("alert").get_by_text("Its webhook has been deleted")).to_be_visible()
     expect(console.page.get_by_text("Gone meanwhile (deleted)").first).to_be_visible()
+
+
+def test_a_part_that_asks_again_stays_while_it_is_pressed(console: Console) -> None:
+    page, webhook = console.page, console.webhook(name="Asks again")
+    console.open(f"/webhooks/{webhook['id']}/ready")
+    steps = page.locator("#steps[hx-trigger^=every]")
+    steps.evaluate("one => (one.dataset.old = '')")
+    steps.hover()
+    page.mouse.down()
+    page.evaluate("new Promise(is => document.addEventListener('htmx:finally:request', is, { once: true }))")
+    expect(steps).to_have_attribute("data-old", "")
+    page.mouse.up()
+    expect(steps).not_to_have_attribute("data-old", "")

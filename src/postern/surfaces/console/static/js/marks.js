@@ -40,6 +40,12 @@ export function marks() {
     if (isAway && /load|once/.test(sourceElement?.getAttribute?.("hx-trigger") ?? "")) setTimeout(() => anew(sourceElement), ASKED_AGAIN);
   });
 
+  // What is pressed stays until it is let go: put elsewhere, or made anew, it would not hear the click. The part asks again soon.
+  document.addEventListener("htmx:before:swap", (event) => {
+    const { sourceElement, target } = event.detail.ctx;
+    if (/every/.test(sourceElement?.getAttribute?.("hx-trigger")) && target?.matches?.(":active")) event.preventDefault();
+  });
+
   // A search that goes on by itself is stopped; the way on from there stays.
   document.addEventListener("click", (event) => {
     const looking = event.target.closest("[data-stop]")?.closest("[data-looking]");
