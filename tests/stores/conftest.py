@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from postern.core.access.audit import AuditEntry
@@ -136,3 +137,10 @@ def held_up(store: Store) -> Iterator[HeldUp]:
 
 def deletion(webhook_id: str) -> AuditEntry:
     return AuditEntry(new_id("aud"), Time(NOW), "ada", "write", "webhook deleted", webhook_id)
+
+
+def waiting_for_locks(url: str) -> int:
+    """How many transactions of this database on Postgres wait for another one."""
+    with psycopg.connect(url) as asking:
+        asked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return asking.execute(asked).rowcount

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, text, update
+from sqlalchemy import Connection, insert, text, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import StartAgain, Started, delivery_key
+from postern.core.deliveries.delivery import End, StartAgain, Started, delivery_key
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.history.replay import Replay
 from postern.observe.changes import may_have_changed, store_away
 from postern.stores.history.retention import Retention
 from postern.stores.sql import schema
-from postern.stores.sql.tables import deliveries
+from postern.stores.sql.tables import deliveries, schedules
 from postern.stores.sql.writer import CommitUnknown
-from stores.conftest import NOW, entry, opened, recorded
+from stores.conftest import NOW, entry, opened, recorded, waiting_for_locks
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, until
 
 
 async def test_without_the_server_a_call_is_rejected_and_later_ones_are_stored_again(
@@ -118,6 +118,41 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
         assert await one.replays.step(running, [StartAgain(called, {})], 0, called, NOW, 30)
         assert await asyncio.wait_for(words.get(), PATIENCE) == "due"
         listening.cancel()
+
+
+async def test_what_another_process_is_at_keeps_nobody_from_the_next(migrated_url: str) -> None:
+    made = {"fingerprint": "", "anchor": 0, "next_run_at": 1, "consecutive_failures": 0}
+    with psycopg.connect(migrated_url) as other:
+        async with opened(migrated_url) as store:
+            for id in ("1", "2"):
+                note = AuditEntry(id, NOW, "owner", "admin", "", "rpl_1", {})
+                await store.replays.add(
+                    Replay(id, "running", HistoryFilter(), 1, 0, False, NOW, "owner"), note
+                )
+                adding = partial(
+                    Connection.execute, statement=insert(schedules).values(made | {"webhook_id": id})
+                )
+                await store.writer.write(adding)
+            for table in ("replays", "schedules"):
+                other.execute(f"SELECT FROM {table} ORDER BY {table} LIMIT 1 FOR UPDATE")
+            async with asyncio.timeout(PATIENCE):
+                replay, (schedule,) = (
+                    await store.replays.claim(NOW, 30),
+                    await store.schedules.claim(NOW, 30, 2),
+                )
+            assert replay is not None and (replay.id, schedule.webhook_id) == ("2", "2")
+
+
+async def test_an_end_that_another_process_is_writing_is_not_counted_twice(migrated_url: str) -> None:
+    async with opened(migrated_url) as store:
+        await recorded(store, entry())
+        (delivery,) = await store.deliveries.claim(NOW + 60, 30, 10)
+        await store.deliveries.started(delivery, Started(1), NOW, NOW)
+        with psycopg.connect(migrated_url) as writing:
+            writing.execute("UPDATE deliveries SET state = 'completed'")
+            note = asyncio.create_task(store.endings.note([], {delivery.key: End("completed", NOW)}, {}, NOW))
+            await until(lambda: waiting_for_locks(migrated_url) or note.done())
+        assert (await note).now == set()
 
 
 def test_the_first_start_sets_up_an_empty_database_and_no_other(

@@ -3,8 +3,10 @@ order, and of a burst the newest is started and nothing is lost."""
 
 import asyncio
 import sqlite3
+from concurrent.futures import Future
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect as sqlite_dialect
@@ -15,8 +17,8 @@ from postern.core.history.invocation import Delivery, Entry
 from postern.core.webhooks.turns import turns
 from postern.stores.deliveries import turns as rows
 from postern.stores.store import Store
-from stores.conftest import NOW, WEBHOOK, entry, recorded
-from support.waiting import PATIENCE
+from stores.conftest import NOW, WEBHOOK, entry, opened, recorded, waiting_for_locks
+from support.waiting import PATIENCE, wait_until
 
 LEASE = 30.0
 FIRST_TABLES = Path(postern.__file__).parent / "stores/sql/migrations/versions/0010_first_tables.sqlite.sql"
@@ -209,3 +211,31 @@ async def test_who_was_given_up_in_turn_is_found_by_the_moment(store: Store) -> 
     for one in await store.deliveries.claim(NOW, LEASE, 9, 1 << 20, ""):
         await store.deliveries.failed(one, "refused", NOW + 50)
     assert elsewhere and await store.incidents.passed_over(NOW + 20) == {WEBHOOK: {given_up: NOW + 50}}
+
+
+async def test_whose_turn_it_is_two_processes_find_out_one_after_the_other(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each starts the first that it sees, and two are at work where one may be."""
+    loop, begun, find = asyncio.get_running_loop(), list[Future[int]](), rows._next
+
+    def look(*given: Any) -> Any:
+        found = find(*given)
+        if not begun:
+            begun.append(asyncio.run_coroutine_threadsafe(add_and_claim(), loop))
+            wait_until(lambda: begun[0].done() or waiting_for_locks(migrated_url))
+        return found
+
+    async def add_and_claim() -> int:
+        await recorded(
+            other, in_turn("", NOW - 60)
+        )  # its clock is behind, and so its call is before the first
+        return await claim(other)
+
+    async def claim(store: Store) -> int:
+        return len(await store.turns.claim(WEBHOOK, turns(1, None, None, None), True, NOW, LEASE, 9, 1 << 20))
+
+    monkeypatch.setattr(rows, "_next", look)
+    async with opened(migrated_url) as store, opened(migrated_url) as other:
+        await recorded(store, in_turn(""))
+        assert (await claim(store), await asyncio.wrap_future(begun[0])) == (1, 0)

@@ -78,9 +78,10 @@ class Fetcher:
             async with asyncio.timeout(timeout):
                 return await _follow(client, request, timeout / 2, max_redirects, heard)
         except TimeoutError as error:
+            within = f"within {round(timeout, 1):g} seconds"
             if not heard.connected:  # a program that had no turn for so long finds both limits over at once
-                raise FetchFailed("connection_failed", f"no connection within {timeout:g} seconds") from error
-            detail = f"no complete answer within {timeout:g} seconds"
+                raise FetchFailed("connection_failed", f"no connection {within}") from error
+            detail = f"no complete answer {within}"
             raise FetchFailed("timeout", detail, heard.status) from error
 
     async def reach(self, url: str, timeout: float = 5.0) -> None:
