@@ -216,26 +216,25 @@ async def test_who_was_given_up_in_turn_is_found_by_the_moment(store: Store) -> 
 async def test_whose_turn_it_is_two_processes_find_out_one_after_the_other(
     migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else each starts the first that it sees, and two are at work where one may be."""
+    """Else each starts the newest that it sees, and two of one turn are at work."""
     loop, begun, find = asyncio.get_running_loop(), list[Future[int]](), rows._next
 
     def look(*given: Any) -> Any:
         found = find(*given)
         if not begun:
-            begun.append(asyncio.run_coroutine_threadsafe(add_and_claim(), loop))
+            begun.append(asyncio.run_coroutine_threadsafe(newer(), loop))
             wait_until(lambda: begun[0].done() or waiting_for_locks(migrated_url))
         return found
 
-    async def add_and_claim() -> int:
-        await recorded(
-            other, in_turn("", NOW - 60)
-        )  # its clock is behind, and so its call is before the first
+    async def newer() -> int:
+        await recorded(other, in_turn("a"))
         return await claim(other)
 
     async def claim(store: Store) -> int:
-        return len(await store.turns.claim(WEBHOOK, turns(1, None, None, None), True, NOW, LEASE, 9, 1 << 20))
+        newest = turns(None, "x", 1.0, 9.0)
+        return len(await store.turns.claim(WEBHOOK, newest, True, NOW + 60, LEASE, 9, 1 << 20))
 
     monkeypatch.setattr(rows, "_next", look)
     async with opened(migrated_url) as store, opened(migrated_url) as other:
-        await recorded(store, in_turn(""))
+        await recorded(store, in_turn("a"))
         assert (await claim(store), await asyncio.wrap_future(begun[0])) == (1, 0)
