@@ -132,8 +132,7 @@ def test_people_see_each_call(gateway: Program, local: LocalProgram) -> None:
     assert re.search(rf"{orders['id']}  POST  200  \d+ ms  ·\[31m$", mine.lines[0].rstrip("\n")), mine.lines
     wait_until(lambda: mine.trouble[-1:] == ["1 call.\n"], what=lambda: f"the end, not {mine.trouble}")
     with listening(gateway, "--print", "--last", "1", json_lines=False) as printed:
-        printed.wait_for(5)
-    assert "x-odd: a\n" in printed.lines
+        wait_until(lambda: "x-odd: a\n" in printed.lines, what=lambda: f"the header, not {printed.lines}")
 
 
 def test_a_local_program_that_is_away_is_reported_or_waited_for(

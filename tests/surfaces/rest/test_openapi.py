@@ -312,7 +312,7 @@ def before_call(context, case, kwargs):
 """
 """Listeners may wait for a call, and none comes."""
 
-OPTIONS = """--max-examples 3 --phases coverage,fuzzing --seed 1 --request-timeout 10 --no-color
+OPTIONS = """--max-examples 3 --phases coverage,fuzzing --seed 1 --request-timeout 60 --no-color
     --suppress-health-check all --workers 1"""
 """The examples of the description are among what the first phase sends."""
 
