@@ -457,24 +457,21 @@ def test_an_import_that_points_up_or_sideways_is_seen(copy: Path) -> None:
         (lower, higher) for above, below in combinations(LAYERS, 2) for higher in above for lower in below
     ]
     pairs += [pair for row in LAYERS for pair in permutations(row, 2)]
-    for lower, higher in pairs:
-        plant_import(copy, lower, higher)
-    code, report = lint_imports(copy)
-    assert code != 0
-    assert [
-        pair for pair in pairs if not re.search(rf"postern\.{pair[0]}\b.* -> postern\.{pair[1]}\b", report)
-    ] == []
+    assert unnamed(copy, pairs) == []
 
 
-def test_who_reaches_past_the_use_cases_or_for_the_network_is_seen(copy: Path) -> None:
-    pairs = [*(("surfaces", module) for module in PAST_THE_USE_CASES), ("usecases", "outbound")]
+def unnamed(copy: Path, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of which the tool says nothing once each imports what it may not."""
     for importer, module in pairs:
         plant_import(copy, importer, module)
     code, report = lint_imports(copy)
     assert code != 0
-    assert [
-        pair for pair in pairs if not re.search(rf"postern\.{pair[0]}\b.* -> postern\.{pair[1]}\b", report)
-    ] == []
+    return [one for one in pairs if not re.search(rf"postern\.{one[0]}\b.* -> postern\.{one[1]}\b", report)]
+
+
+def test_who_reaches_past_the_use_cases_or_for_the_network_is_seen(copy: Path) -> None:
+    pairs = [*(("surfaces", module) for module in PAST_THE_USE_CASES), ("usecases", "outbound")]
+    assert unnamed(copy, pairs) == []
 
 
 @pytest.mark.parametrize(

@@ -126,21 +126,16 @@ async def test_what_another_process_is_at_keeps_nobody_from_the_next(migrated_ur
         async with opened(migrated_url) as store:
             for id in ("1", "2"):
                 note = AuditEntry(id, NOW, "owner", "admin", "", "rpl_1", {})
-                await store.replays.add(
-                    Replay(id, "running", HistoryFilter(), 1, 0, False, NOW, "owner"), note
-                )
-                adding = partial(
-                    Connection.execute, statement=insert(schedules).values(made | {"webhook_id": id})
-                )
-                await store.writer.write(adding)
+                replay = Replay(id, "running", HistoryFilter(), 1, 0, False, NOW, "owner")
+                await store.replays.add(replay, note)
+                adding = insert(schedules).values(made | {"webhook_id": id})
+                await store.writer.write(partial(Connection.execute, statement=adding))
             for table in ("replays", "schedules"):
                 other.execute(f"SELECT FROM {table} ORDER BY {table} LIMIT 1 FOR UPDATE")
             async with asyncio.timeout(PATIENCE):
-                replay, (schedule,) = (
-                    await store.replays.claim(NOW, 30),
-                    await store.schedules.claim(NOW, 30, 2),
-                )
-            assert replay is not None and (replay.id, schedule.webhook_id) == ("2", "2")
+                claimed = await store.replays.claim(NOW, 30)
+                (schedule,) = await store.schedules.claim(NOW, 30, 2)
+            assert claimed is not None and (claimed.id, schedule.webhook_id) == ("2", "2")
 
 
 async def test_an_end_that_another_process_is_writing_is_not_counted_twice(migrated_url: str) -> None:
