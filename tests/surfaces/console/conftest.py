@@ -19,6 +19,7 @@ from support.browser import WINDOW, Notes, OnePage, new_context, noted
 from support.client import PASSWORD, Client, admin_of, call
 from support.program import Program
 from support.waiting import wait_until
+from surfaces.console.plain import Pages
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -130,6 +131,14 @@ class Outside:
         return status, answer["invocationId"]
 
 
+class Plain(Outside, Pages):
+    """Somebody who is signed in with a browser without scripts, the program behind it, and calls from outside."""
+
+    def __init__(self, program: Program, visitor: Client) -> None:
+        super().__init__(program)
+        self.visitor = visitor
+
+
 class Console(Outside):
     """A signed-in browser page, the program behind it, and calls from outside."""
 
@@ -180,16 +189,6 @@ class Console(Outside):
         """Settings in which nothing was changed: their page offers no button for it."""
         self.page.locator("#settings").evaluate("form => form.requestSubmit()")
         expect(self.page.locator(".save-bar").get_by_text("Saved")).to_be_visible()
-
-    def replay_all(self) -> None:
-        self.click("View")
-        self.click("Replay all of these…")
-
-    def pick_webhook(self, name: str) -> None:
-        """In the page's field for one webhook."""
-        field = self.page.get_by_role("combobox", name="Webhook")
-        field.fill(name)
-        field.press("Enter")
 
     @property
     def path(self) -> str:
@@ -263,10 +262,19 @@ def outside(program: Program) -> Outside:
 
 @pytest.fixture(scope="module")
 def visitor(program: Program) -> Client:
+    return visitor_of(program)
+
+
+def visitor_of(program: Program) -> Client:
     """The requests of a browser in which somebody is signed in, without a browser."""
     session = Client(program.port).post("sessions", {"name": "admin", "password": PASSWORD})
     cookie = session.headers["set-cookie"].partition(";")[0]
     return Client(program.port, Cookie=cookie, Sec_Fetch_Site="same-origin")
+
+
+@pytest.fixture
+def plain(program: Program, visitor: Client) -> Plain:
+    return Plain(program, visitor)
 
 
 @pytest.fixture(scope="module")

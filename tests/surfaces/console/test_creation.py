@@ -1,10 +1,12 @@
 """From nothing to a working webhook, by each of the five answers."""
 
 import re
+from typing import Any
 
 from playwright.sync_api import expect
 
-from surfaces.console.conftest import Console, stripe_signature
+from surfaces.console.conftest import Console, Plain, stripe_signature
+from surfaces.console.plain import words
 
 
 def answer(console: Console, title: str) -> None:
@@ -63,45 +65,49 @@ def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: C
     assert "a shop's secret" not in console.page.content()
 
 
-def test_a_sender_that_sends_again_for_weeks_gets_the_longest_window(console: Console) -> None:
-    console.open("/webhooks/new/signed?provider=adyen")
-    console.page.get_by_label("Signing secret").fill("0A" * 32)
-    console.click("Create webhook")
-    protection = console.api.get(f"webhooks/{made(console)}").json["duplicateProtection"]
-    assert protection["windowSeconds"] == 7 * 86_400
+def test_a_sender_that_sends_again_for_weeks_gets_the_longest_window(plain: Plain) -> None:
+    plain.open("/webhooks/new/signed?provider=adyen")
+    plain.fill("Signing secret", "0A" * 32)
+    assert created(plain)["duplicateProtection"]["windowSeconds"] == 7 * 86_400
 
 
-def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: Console) -> None:
-    console.webhook(name="shopify")
-    answer(console, "A service that signs its webhooks")
-    console.page.get_by_role("link", name="Shopify").click()
-    console.click("Create webhook")
-    webhook = console.api.get(f"webhooks/{made(console)}").json
+def created(plain: Plain) -> dict[str, Any]:
+    """By the form that is filled in."""
+    plain.press("Create webhook")
+    assert "/ready" in plain.path
+    return dict(plain.api.get(f"webhooks/{plain.path.split('/')[2]}").json)
+
+
+def asked(plain: Plain, title: str) -> None:
+    """The answer with this title to what will call is chosen."""
+    plain.open("/webhooks/new")
+    plain.open(next(one.attrib["href"] for one in plain.root.iter("a") if title in words(one)))
+
+
+def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(plain: Plain) -> None:
+    plain.webhook(name="shopify")
+    plain.open("/webhooks/new/signed?provider=shopify")
+    webhook = created(plain)
+    page = f"/webhooks/{webhook['id']}"
     assert re.fullmatch(r"Shopify \d", webhook["name"]), "another one is called shopify"
-    console.page.get_by_text("Only this machine can reach it").click()
-    expect(console.page.get_by_text("start a tunnel")).to_be_visible()
-    _, rejected = console.sold(webhook, b'{"id":2}', "came later")
-
+    assert "Only this machine can reach it" in plain.text() and "start a tunnel" in plain.text()
+    _, rejected = plain.sold(webhook, b'{"id":2}', "came later")
     # Wherever one comes back to, it is still asked for.
-    console.open("/webhooks")
-    row = console.page.get_by_role("row", name=webhook["name"])
-    row.get_by_role("link", name="Paste Shopify's secret").click()
-    expect(console.page.get_by_text("matched 0 calls")).to_be_hidden()
-    expect(console.page.get_by_text("Shopify's signing secret is not set yet")).to_be_visible()
-    console.open(f"/calls/{rejected}")
-    expect(console.page.get_by_text("Shopify's secret is not set here yet")).to_be_visible()
-    expect(console.page.get_by_role("link", name="Set the secret")).to_be_visible()
+    plain.open("/webhooks")
+    said = plain.follow("Paste Shopify's secret")
+    assert page in plain.path and "matched 0 calls" not in said
+    assert "Shopify's signing secret is not set yet" in said
+    said = plain.open(f"/calls/{rejected}")
+    assert "Shopify's secret is not set here yet" in said and plain.named("Set the secret", "a")
     for path in ("", "/settings", "/ready"):
-        console.open(f"/webhooks/{webhook['id']}{path}")
-        expect(console.page.locator("#secrets").get_by_label("Signing secret")).to_be_visible()
-
-    console.page.get_by_label("Signing secret").fill("came later")
-    console.click("Save the signing secret")
-    console.page.wait_for_url("**/settings*")
-    assert console.sold(webhook, b'{"id":2}', "came later")[0] == 200
-    for path in ("/webhooks", f"/webhooks/{webhook['id']}", f"/webhooks/{webhook['id']}/ready"):
-        console.open(path)
-        expect(console.page.get_by_text("Paste Shopify's secret")).to_be_hidden()
+        plain.open(page + path)
+        assert plain.count(".//*[@id='secrets']") == 1
+        plain.fill("Signing secret", "came later")
+    plain.press("Save the signing secret")
+    assert plain.path.startswith(f"{page}/settings")
+    assert plain.sold(webhook, b'{"id":2}', "came later")[0] == 200
+    for path in ("/webhooks", page, f"{page}/ready"):
+        assert "Paste Shopify's secret" not in plain.open(path)
 
 
 def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console: Console, shop: str) -> None:
@@ -120,49 +126,42 @@ def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console
     assert call["payload"] == {"email": "ada@example.com"}
 
 
-def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None:
-    answer(console, "A service that signs its webhooks")
-    pasted = f"Stripe-Signature: {stripe_signature('any', b'{}')}\n\n{{}}"
-    console.page.get_by_label("A call it has sent").fill(pasted)
-    console.click("Find the service")
-    expect(console.page.get_by_role("heading", name="It looks like Stripe")).to_be_visible()
-    console.page.locator("#found").get_by_role("link", name="Stripe").click()
-    expect(console.page.get_by_label("Signing secret")).to_be_visible()
-    webhook = console.webhook(name="Unsure", authentication={"method": "token", "token": "a token of mine"})
-    console.open(f"/calls/{console.sold(webhook, b'{}')[1]}")
-    console.click("Which service signed it?", "link")
-    expect(console.page.get_by_role("heading", name="It looks like Shopify")).to_be_visible()
-    console.open("/webhooks/new/signed")
-    console.page.get_by_label("A call it has sent").fill("Content-Type: application/json")
-    console.click("Find the service")
-    expect(console.page.get_by_text("No built-in service sends calls like this one")).to_be_visible()
+def test_a_service_is_found_by_a_call_that_it_has_sent(plain: Plain) -> None:
+    asked(plain, "A service that signs its webhooks")
+    plain.fill("A call it has sent", f"Stripe-Signature: {stripe_signature('any', b'{}')}\n\n{{}}")
+    assert "It looks like Stripe" in plain.press("Find the service")
+    assert "Stripe" in plain.text(".//*[@id='found']//a")
+    webhook = plain.webhook(name="Unsure", authentication={"method": "token", "token": "a token of mine"})
+    plain.open(f"/calls/{plain.sold(webhook, b'{}')[1]}")
+    assert "It looks like Shopify" in plain.follow("Which service signed it?")
+    plain.open("/webhooks/new/signed")
+    plain.fill("A call it has sent", "Content-Type: application/json")
+    assert "No built-in service sends calls like this one" in plain.press("Find the service")
 
 
-def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
-    answer(console, "Nothing; runs on a schedule")
-    console.page.get_by_label("Name").fill("Stock")
-    console.page.get_by_label("Source URL").fill("ftp://api.example.com/stock.json")
-    console.click("Continue to the schedule")
-    expect(console.page.get_by_label("Source URL")).to_have_attribute("aria-invalid", "true")
-    console.page.get_by_label("Source URL").fill("https://api.example.com/stock.json")
-    console.click("Continue to the schedule")
-    console.page.wait_for_url(re.compile(r"/webhooks/wh_\w+/schedule"))
-    webhook = console.path.split("/")[2]
-    assert console.api.get(f"webhooks/{webhook}").json["scheduleState"]["inWords"] == "every 15 minutes"
-    console.page.get_by_label("Timer interval", exact=True).fill("2")
-    console.page.get_by_label("Unit").select_option("h")
-    console.click("Save the schedule")
-    expect(console.page.get_by_text("Every 2 hours")).to_be_visible()
-    saved = console.api.get(f"webhooks/{webhook}").json["schedule"]
+def test_a_schedule_is_set_on_the_tab_that_opens_next(plain: Plain) -> None:
+    asked(plain, "Nothing; runs on a schedule")
+    plain.fill("Name", "Stock")
+    plain.fill("Source URL", "ftp://api.example.com/stock.json")
+    plain.press("Continue to the schedule", status=422)
+    assert plain.field("Source URL").get("aria-invalid") == "true"
+    plain.fill("Source URL", "https://api.example.com/stock.json")
+    plain.press("Continue to the schedule")
+    found = re.match(r"/webhooks/(wh_\w+)/schedule", plain.path)
+    assert found is not None
+    assert plain.api.get(f"webhooks/{found[1]}").json["scheduleState"]["inWords"] == "every 15 minutes"
+    plain.fill("Timer interval", "2")
+    plain.fill("Unit", "h")
+    assert "Every 2 hours" in plain.press("Save the schedule")
+    saved = plain.api.get(f"webhooks/{found[1]}").json["schedule"]
     assert saved["url"] == "https://api.example.com/stock.json"
     assert saved["onlyWhenChanged"] is False  # each fetch starts the workflow, as everywhere else
 
 
-def test_everything_else_chooses_its_method(console: Console) -> None:
-    answer(console, "Other, or decide later")
-    console.page.get_by_label("Name").fill("Test only")
-    console.page.get_by_label("None").check()
-    console.click("Create webhook")
-    webhook = console.api.get(f"webhooks/{made(console)}").json
+def test_everything_else_chooses_its_method(plain: Plain) -> None:
+    asked(plain, "Other, or decide later")
+    plain.fill("Name", "Test only")
+    plain.tick("None")
+    webhook = created(plain)
     assert webhook["authentication"] == {"method": "none"}
-    assert console.call(webhook["url"], {"a": 1})[0] == 200
+    assert plain.call(webhook["url"], {"a": 1})[0] == 200

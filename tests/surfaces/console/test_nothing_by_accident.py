@@ -8,7 +8,8 @@ from playwright.sync_api import Dialog, expect
 
 from support.client import PASSWORD, with_level
 from support.waiting import wait_until
-from surfaces.console.conftest import Console
+from surfaces.console.conftest import Console, Outside, Plain
+from surfaces.console.plain import words
 
 
 def test_what_callers_would_notice_is_asked_first_and_can_be_undone(console: Console) -> None:
@@ -24,7 +25,6 @@ def test_what_callers_would_notice_is_asked_first_and_can_be_undone(console: Con
         console.choose_for_webhook(deed)
         dialog = console.page.get_by_role("dialog", name=f"{deed} Wholesale orders?")
         expect(dialog.get_by_text("calls came in the last 24 hours.")).to_be_visible()
-        assert console.violations() == []
         dialog.get_by_role("button", name=f"{deed} the webhook").click()
         expect(console.page.get_by_role("button", name="Undo")).to_be_visible()
         assert console.call(webhook["url"])[0] == status
@@ -34,43 +34,36 @@ def test_what_callers_would_notice_is_asked_first_and_can_be_undone(console: Con
         assert console.call(webhook["url"])[0] == 200
 
 
-def test_what_nobody_would_notice_is_done_at_once_and_can_be_undone(console: Console) -> None:
-    webhook = console.webhook(name="Never called")
-    console.open("/webhooks?search=Never+called")
+def test_what_nobody_would_notice_is_done_at_once_and_can_be_undone(plain: Plain) -> None:
+    webhook = plain.webhook(name="Never called")
     for deed, undone in (
         ("Disable", "accepts calls again"),
         ("Hold", "Released"),
         ("Delete", "Restored, as it was."),
     ):
-        console.click("Actions for Never called")
-        console.click(deed)
-        console.click("Undo")
-        expect(console.page.get_by_text(undone)).to_be_visible()
-        assert console.api.get(f"webhooks/{webhook['id']}").json["enabled"] is True
-        console.open("/webhooks?search=Never+called")
+        plain.open("/webhooks?search=Never+called")
+        plain.press(deed)
+        assert undone in plain.press("Undo")
+        assert plain.settings_of(webhook)["enabled"] is True
 
 
-def gone(console: Console, *names: str) -> list[dict[str, Any]]:
+def gone(outside: Outside, *names: str) -> list[dict[str, Any]]:
     """Webhooks in the bin."""
-    made = [console.webhook(name=name) for name in names]
+    made = [outside.webhook(name=name) for name in names]
     for webhook in made:
-        assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
+        assert outside.api.delete(f"webhooks/{webhook['id']}").status == 204
     return made
 
 
-def test_the_bin_gives_back_and_empties(console: Console) -> None:
-    one, other = gone(console, "Come back", "Go away")
-    console.open("/webhooks")
-    console.page.get_by_role("link", name=re.compile(r"^Bin \d")).click()
-    assert console.violations() == []
-    console.click("Delete for good Go away")
-    dialog = console.page.get_by_role("dialog", name="Delete Go away for good?")
-    dialog.get_by_role("button", name="Delete it for good").click()
-    expect(console.page.get_by_text("Deleted for good.")).to_be_visible()
-    assert other["id"] not in [item["id"] for item in console.api.get("bin").json["items"]]
-    console.click("Restore Come back")
-    expect(console.page.get_by_text("Restored, as it was.")).to_be_visible()
-    assert console.call(one["url"])[0] == 200
+def test_the_bin_gives_back_and_empties(plain: Plain) -> None:
+    one, other = gone(plain, "Come back", "Go away")
+    plain.open("/webhooks")
+    plain.open(next(each.attrib["href"] for each in plain.root.iter("a") if re.match(r"Bin \d", words(each))))
+    assert "Delete Go away for good?" in plain.press("Delete for good Go away")
+    assert "Deleted for good." in plain.press("Delete it for good")
+    assert other["id"] not in [item["id"] for item in plain.api.get("bin").json["items"]]
+    assert "Restored, as it was." in plain.press("Restore Come back")
+    assert plain.call(one["url"])[0] == 200
 
 
 def test_several_come_back_from_the_bin_at_once(console: Console) -> None:
@@ -104,48 +97,51 @@ def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) ->
     assert console.call(webhook["url"])[0] == 200
 
 
-def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: Console) -> None:
-    webhook = console.webhook(name="Held and disabled")
-    assert console.call(webhook["url"])[0] == 200
-    assert console.api.post(f"webhooks/{webhook['id']}/hold").status == 200
-    console.open(f"/webhooks/{webhook['id']}")
-    expect(console.page.get_by_text("Calls are checked and stored as usual")).to_be_visible()
-    console.choose_for_webhook("Disable")
-    expect(console.page.get_by_text("Calls that wait behind its hold stay there.")).to_be_visible()
-    expect(console.page.get_by_text("Hold instead")).to_have_count(0)
-    console.click("Disable the webhook")
-    expect(console.page.get_by_text("The webhook now rejects calls with 403.")).to_be_visible()
-    console.open(f"/webhooks/{webhook['id']}")
-    expect(console.page.get_by_text("No calls come in while it is disabled")).to_be_visible()
-    expect(console.page.get_by_text("Disabled: callers get 403.")).to_be_visible()
+def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(plain: Plain) -> None:
+    webhook = plain.webhook(name="Held and disabled")
+    page = f"/webhooks/{webhook['id']}"
+    assert plain.call(webhook["url"])[0] == 200
+    assert plain.api.post(f"webhooks/{webhook['id']}/hold").status == 200
+    assert "Calls are checked and stored as usual" in plain.open(page)
+    said = plain.press("Disable")
+    assert "Calls that wait behind its hold stay there." in said and "Hold instead" not in said
+    assert "The webhook now rejects calls with 403." in plain.press("Disable the webhook")
+    said = plain.open(page)
+    assert "No calls come in while it is disabled" in said and "Disabled: callers get 403." in said
     for untrue in ("stored as usual", "POST JSON here", "anybody who knows"):
-        expect(console.page.get_by_text(untrue)).to_have_count(0)
-    assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
-    console.open("/bin")
-    console.click("Restore Held and disabled")
-    expect(console.page.get_by_text("Restored, as it was. Its URL leads to it again.")).to_be_visible()
+        assert untrue not in said
+    assert plain.api.delete(f"webhooks/{webhook['id']}").status == 204
+    plain.open("/bin")
+    said = plain.press("Restore Held and disabled")
+    assert "Restored, as it was. Its URL leads to it again." in said
 
 
-def typed_meanwhile(console: Console, patch: dict[str, Any]) -> dict[str, Any]:
+def typed_meanwhile(plain: Plain, patch: dict[str, Any]) -> dict[str, Any]:
     """A webhook whose settings are open, and are changed in another tab while a rate is typed in this one."""
-    webhook = console.webhook(name="Two tabs")
-    console.open(f"/webhooks/{webhook['id']}/settings#limits")
-    assert console.api.patch(f"webhooks/{webhook['id']}", patch).status == 200
-    console.page.get_by_label("Calls a second").fill("33")
+    webhook = plain.webhook(name="Two tabs")
+    plain.open(f"/webhooks/{webhook['id']}/settings")
+    assert plain.api.patch(f"webhooks/{webhook['id']}", patch).status == 200
+    plain.fill("Calls a second", "33")
     return webhook
 
 
-def test_what_two_tabs_change_apart_from_each_other_is_both_saved(console: Console) -> None:
+def test_what_two_tabs_change_apart_from_each_other_is_both_saved(plain: Plain) -> None:
+    """What the form does not show is not told."""
     patch = {"rateLimit": {"burst": 77}, "synchronousResponse": {"enabled": True}}
-    webhook = typed_meanwhile(console, patch)
-    console.click("Save")
-    expect(console.page.get_by_text("together with what somebody else changed meanwhile")).to_be_visible()
-    saved = console.settings_of(webhook)
+    webhook = typed_meanwhile(plain, patch)
+    merged = "together with what somebody else changed meanwhile"
+    assert merged in plain.press("Save")
+    saved = plain.settings_of(webhook)
     assert saved["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
     assert saved["synchronousResponse"]["enabled"] is True
+    webhook = typed_meanwhile(plain, {"enabled": False})
+    assert plain.api.post(f"webhooks/{webhook['id']}/enable").status == 200
+    said = plain.press("Save")
+    assert "Saved. It applies" in said and merged not in said
+    assert plain.settings_of(webhook)["rateLimit"]["callsPerSecond"] == 33
 
 
-def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> None:
+def test_a_tab_that_is_saved_as_it_is_changes_no_number(plain: Plain) -> None:
     numbers = {
         "rateLimit": {"callsPerSecond": 0.4, "burst": 3},
         "duplicateProtection": {"enabled": True, "key": "header:X-Id", "windowSeconds": 600_001},
@@ -156,45 +152,35 @@ def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> Non
         "synchronousResponse": {"enabled": True, "timeoutSeconds": 2.5},
         "schedule": {"url": "https://example.com/", "every": "90m", "timeoutSeconds": 7.5, "enabled": False},
     }
-    webhook = console.webhook(name="Fractions", **numbers)
+    webhook = plain.webhook(name="Fractions", **numbers)
 
-    def save(page: str, form: str) -> None:
-        console.open(f"/webhooks/{webhook['id']}/{page}")
-        console.page.locator(form).evaluate("form => form.requestSubmit()")
-        expect(console.page.get_by_text("Saved").first).to_be_visible()
+    def save(page: str, button: str) -> None:
+        plain.open(f"/webhooks/{webhook['id']}/{page}")
+        assert "Saved" in plain.press(button)
 
-    save("settings", "#settings")
-    save("schedule", "form.card")
-    saved = console.settings_of(webhook)
+    save("settings", "Save")
+    save("schedule", "Save the schedule")
+    saved = plain.settings_of(webhook)
     assert {name: saved[name] for name in numbers} == {**numbers, "schedule": saved["schedule"]}
     assert (saved["schedule"]["every"], saved["schedule"]["timeoutSeconds"]) == ("90m", 7.5)
     for every in (90, "2 H"):
-        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": {"every": every}})
-        save("schedule", "form.card")
-        assert console.settings_of(webhook)["schedule"]["every"] == every
-    console.open(f"/webhooks/{webhook['id']}/settings#retention")
-    console.page.get_by_label("Keep calls for days").fill("1.5")
-    console.click("Save")
-    expect(console.page.locator(".wrong").get_by_text("write a whole number", exact=False)).to_be_visible()
+        plain.api.patch(f"webhooks/{webhook['id']}", {"schedule": {"every": every}})
+        save("schedule", "Save the schedule")
+        assert plain.settings_of(webhook)["schedule"]["every"] == every
+    plain.open(f"/webhooks/{webhook['id']}/settings")
+    plain.fill("Keep calls for days", "1.5")
+    plain.press("Save", status=422)
+    assert "write a whole number" in plain.text(".//p[@class='wrong']").lower()
 
 
-def test_a_save_after_what_the_form_does_not_show_was_changed_says_saved_alone(console: Console) -> None:
-    webhook = typed_meanwhile(console, {"enabled": False})
-    assert console.api.post(f"webhooks/{webhook['id']}/enable").status == 200
-    console.save()
-    assert console.settings_of(webhook)["rateLimit"]["callsPerSecond"] == 33
-
-
-def test_what_two_tabs_change_differently_is_shown_before_either_wins(console: Console) -> None:
-    webhook = typed_meanwhile(console, {"rateLimit": {"burst": 77, "callsPerSecond": 12}})
-    console.click("Save")
-    both = console.page.locator(".wrong").get_by_text("Somebody saved 12 meanwhile, and here it is 33")
-    expect(both).to_be_visible()
-    expect(console.page.get_by_label("At once")).to_have_value("77")
-    assert console.settings_of(webhook)["rateLimit"]["callsPerSecond"] == 12
-    assert console.violations() == []
-    console.save()
-    assert console.settings_of(webhook)["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
+def test_what_two_tabs_change_differently_is_shown_before_either_wins(plain: Plain) -> None:
+    webhook = typed_meanwhile(plain, {"rateLimit": {"burst": 77, "callsPerSecond": 12}})
+    plain.press("Save", status=412)
+    assert "Somebody saved 12 meanwhile, and here it is 33" in plain.text(".//*[@class='wrong']")
+    assert plain.field("At once").get("value") == "77"
+    assert plain.settings_of(webhook)["rateLimit"]["callsPerSecond"] == 12
+    plain.press("Save")
+    assert plain.settings_of(webhook)["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
 
 
 def test_leaving_a_form_that_is_not_saved_asks_first(console: Console) -> None:
@@ -241,18 +227,16 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
     assert console.settings_of(webhook)["authentication"]["headerName"] == "X-Shop-Key"
 
 
-def test_a_secret_is_not_lost_by_choosing_none(console: Console) -> None:
-    webhook = console.webhook(name="Guarded", authentication={"method": "token", "token": "0123456789abcdef"})
-    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
-    console.page.locator("input[name=method][value=none]").check()
-    console.page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
-    console.click("Save")
-    expect(console.page.locator(".wrong:visible").first).to_contain_text("Tick that everybody may call")
-    assert console.violations() == []
-    assert console.settings_of(webhook)["authentication"]["method"] == "token"
-    console.page.get_by_label("Delete the token that is set here").check()
-    console.save()
-    assert console.settings_of(webhook)["authentication"]["method"] == "none"
+def test_a_secret_is_not_lost_by_choosing_none(plain: Plain) -> None:
+    webhook = plain.webhook(name="Guarded", authentication={"method": "token", "token": "0123456789abcdef"})
+    plain.open(f"/webhooks/{webhook['id']}/settings")
+    plain.tick("None")
+    plain.press("Save", status=422)
+    assert "Tick that everybody may call" in plain.text(".//*[@class='wrong']")
+    assert plain.settings_of(webhook)["authentication"]["method"] == "token"
+    plain.tick("Delete the token that is set here")
+    plain.press("Save")
+    assert plain.settings_of(webhook)["authentication"]["method"] == "none"
 
 
 def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_back_what_was_typed(
@@ -294,7 +278,6 @@ def test_what_a_locked_database_kept_from_being_saved_stays_where_it_was_typed(c
         assert refused.status == 503
         assert refused.json["detail"] == "The database cannot be used now. Nothing was changed."
         console.notes.check(but="the server responded with a status of 503")
-        assert console.violations() == []
     finally:
         database.close()
     expect(console.page.get_by_label("Field two")).to_have_value("customer.email")

@@ -26,7 +26,6 @@ PAGES = [
     "/webhooks/new/other",
     "/webhooks/{token}/ready",
     "/webhooks/{signed}",
-    "/webhooks/{signed}/settings",
     "/webhooks/{signed}/settings#secrets",
     "/webhooks/{token}/settings#authentication",
     "/webhooks/{signed}/settings?start=stripe",
@@ -82,6 +81,7 @@ def known(reader: Console) -> dict[str, str]:
     two = {"method": "hmac", "provider": "shopify", "secret": "right", "secondSecret": "next"}
     signed = reader.webhook(name="Shop", authentication=two)
     token = reader.webhook(name="Tool", authentication={"method": "token", "token": "a token of the tests"})
+    assert reader.api.post("replays", {"filter": {"webhookId": signed["id"]}}).status == 201
     body = b'{"order_number":1234,"customer":{"email":"ada@example.com"},"items":[{"sku":"TEA"}]}'
     return {
         "signed": signed["id"],

@@ -4,107 +4,91 @@ import hmac
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, Route, expect
 
 from support.client import PASSWORD
 from support.program import StartProgram
 from support.waiting import wait_until
-from surfaces.console.conftest import Console, sign_in
+from surfaces.console.conftest import Console, Plain, sign_in, visitor_of
+from surfaces.console.plain import words as words_of
 
 
-def test_a_call_through_an_unlisted_proxy_says_what_to_set(console: Console) -> None:
-    webhook = console.webhook(name="Proxied")
-    console.open(f"/calls/{console.called(webhook['url'], X_Forwarded_For='203.0.113.7')}")
-    expect(console.page.get_by_text("POSTERN_TRUSTED_PROXIES=127.0.0.1")).to_be_visible()
-    console.open(f"/calls/{console.called(webhook['url'])}")
-    expect(console.page.get_by_text("POSTERN_TRUSTED_PROXIES")).to_have_count(0)
+def test_a_call_through_an_unlisted_proxy_says_what_to_set(plain: Plain) -> None:
+    url, said = plain.webhook(name="Proxied")["url"], "POSTERN_TRUSTED_PROXIES"
+    assert f"{said}=127.0.0.1" in plain.open(f"/calls/{plain.called(url, X_Forwarded_For='203.0.113.7')}")
+    assert said not in plain.open(f"/calls/{plain.called(url)}")
 
 
-def test_what_came_again_is_not_offered_and_what_was_admitted_is_counted(console: Console) -> None:
-    webhook = console.shop("Came again", "typo")
+def test_what_came_again_is_not_offered_and_what_was_admitted_is_counted(plain: Plain) -> None:
+    webhook = plain.shop("Came again", "typo")
     for body in (b'{"n":1}', b'{"n":2}'):
-        assert console.sold(webhook, body)[0] == 401
-    console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
-    _, accepted = console.sold(webhook, b'{"n":1}')
-    console.open(f"/webhooks/{webhook['id']}/rejected")
-    expect(
-        console.page.get_by_text("1 call is another attempt at what was accepted or admitted")
-    ).to_be_visible()
-    expect(console.page.get_by_role("link", name=accepted)).to_be_visible()
-    console.click("Admit 1 call")
-    expect(console.page.get_by_text("1 admitted.")).to_be_visible()
-    expect(console.page.get_by_text("Nothing is left to admit")).to_be_visible()
+        assert plain.sold(webhook, body)[0] == 401
+    plain.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
+    _, accepted = plain.sold(webhook, b'{"n":1}')
+    said = plain.open(f"/webhooks/{webhook['id']}/rejected")
+    assert "1 call is another attempt at what was accepted or admitted" in said
+    assert plain.named(accepted, "a")
+    said = plain.press("Admit 1 call")
+    assert "1 admitted." in said and "Nothing is left to admit" in said
 
 
-def test_what_cannot_be_done_with_a_call_is_reported_on_its_page(console: Console) -> None:
-    console.open(f"/calls/{console.sold(console.shop('Stays', 'typo'), b'{}')[1]}")
-    expect(console.page.get_by_role("button", name="Check again and admit")).to_be_hidden()
-    console.choose("Check again and admit")
-    expect(console.page.locator(".call-page [role=alert]")).to_contain_text("It was not admitted")
+def test_what_is_done_with_a_rejected_call_is_told_on_its_page_and_who_did_it(plain: Plain) -> None:
+    webhook = plain.shop("Let in", "typo", fieldMapping={"fieldOne": "id"})
+    _, call = plain.sold(webhook, b'{"id": 1042}')
+    assert "Check again and admit" not in plain.open(f"/calls/{call}"), "it is in the menu"
+    plain.press("Check again and admit", status=409)
+    assert "It was not admitted" in plain.text(".//article[@id='call']//*[@role='alert']")
+    plain.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
+    assert plain.api.get(f"invocations/{call}").json["payload"] is None
+    assert "Check again and admit" in plain.open(f"/calls/{call}")
+    said = plain.press("Check again and admit")
+    assert "admin checked it again and admitted it" in plain.text(".//ol[@class='trace plain']")
+    assert "Its progress is shown below" in said
+    assert plain.api.get(f"invocations/{call}").json["payload"] == {"id": 1042}
+    assert "The mapping finds other values now" not in said
 
 
-def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(console: Console) -> None:
-    webhook = console.webhook(name="Chosen", fieldMapping={"fieldOne": "a"})
-    call = console.called(webhook["url"], {"a": "x", "b": "y"})
-    console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
-    console.open(f"/calls/{call}")
-    console.choose("Replay")
-    expect(console.page.get_by_text("Replayed with the recorded payload")).to_be_visible()
-    deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
-    assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x"]
-    console.choose("Replay with today’s mapping")
-    expect(console.page.locator("ol.trace").get_by_text("admin replayed it again")).to_be_visible()
+def test_one_or_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(plain: Plain) -> None:
+    webhook = plain.webhook(name="Chosen", fieldMapping={"fieldOne": "a"})
+    call = plain.called(webhook["url"], {"a": "x", "b": "y"})
 
+    def started() -> list[str]:
+        return [one["fields"]["fieldOne"] for one in plain.api.get(f"invocations/{call}").json["deliveries"]]
 
-def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(console: Console) -> None:
-    webhook = console.webhook(name="Chosen together", fieldMapping={"fieldOne": "a"})
-    call = console.called(webhook["url"], {"a": "x", "b": "y"})
-    console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
+    plain.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
+    plain.open(f"/calls/{call}")
+    assert "Replayed with the recorded payload" in plain.press("Replay")
+    assert started() == ["x", "x"]
+    plain.press("Replay with today’s mapping")
+    assert "admin replayed it again" in plain.text(".//ol[@class='trace plain']")
+    assert started() == ["x", "x", "y"]
     for button, notice in (
         ("Replay 1 call", "1 of 1 call replayed as they were recorded"),
         ("Replay with today’s mapping", "1 of 1 call replayed with the mapping of that moment"),
     ):
-        console.open(f"/calls?webhook={webhook['id']}")
-        console.replay_all()
-        console.click(button)
-        expect(console.page.get_by_text(notice)).to_be_visible()
-    deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
-    assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x", "y"]
+        plain.open(f"/calls?webhook={webhook['id']}")
+        plain.press("Replay all of these…")
+        plain.press(button)
+        wait_until(lambda notice=notice: notice in plain.open(plain.path), what=notice)
+    assert started() == ["x", "x", "y", "x", "y"]
 
 
-def test_an_admitted_call_says_who_admitted_it(console: Console) -> None:
-    webhook, trace = console.shop("Let in", "typo", fieldMapping={"fieldOne": "id"}), "ol.trace"
-    _, call = console.sold(webhook, b'{"id": 1042}')
-    console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
-    assert console.api.get(f"invocations/{call}").json["payload"] is None
-    console.open(f"/calls/{call}")
-    console.click("Check again and admit")
-    expect(console.page.locator(trace).get_by_text("admin checked it again and admitted it")).to_be_visible()
-    expect(console.page.get_by_text("Its progress is shown below")).to_be_visible()
-    assert console.api.get(f"invocations/{call}").json["payload"] == {"id": 1042}
-    expect(console.page.get_by_text("The mapping finds other values now")).to_be_hidden()
-
-
-def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Console) -> None:
+def test_a_schedules_headers_stay_go_and_change_as_the_page_says(plain: Plain) -> None:
     headers = {"Authorization": "Bearer topsecret", "X-Foo": "1"}
     schedule = {"url": "https://api.example.com/x", "every": "1d", "headers": headers}
-    webhook = console.webhook(name="Headers", schedule=schedule)
+    webhook = plain.webhook(name="Headers", schedule=schedule)
     for text, kept in (
         ("authorization\nX-Foo\nX-Bar: 2", ["Authorization", "X-Bar", "X-Foo"]),
         ("Authorization", ["Authorization"]),
         ("", []),
-        ("X-New", None),
     ):
-        console.open(f"/webhooks/{webhook['id']}/schedule")
-        console.page.get_by_text("Headers and limits").click()
-        console.page.get_by_label("Headers to send").fill(text)
-        console.click("Save the schedule")
-        if kept is None:
-            expect(console.page.locator("#wrong-headers")).to_be_visible()
-        else:
-            expect(console.page.get_by_text("Saved. The next fetch goes by it.")).to_be_visible()
-            assert list(console.settings_of(webhook)["schedule"]["headers"]) == kept
+        plain.open(f"/webhooks/{webhook['id']}/schedule")
+        plain.fill("Headers to send", text)
+        assert "Saved. The next fetch goes by it." in plain.press("Save the schedule")
+        assert list(plain.settings_of(webhook)["schedule"]["headers"]) == kept
+    plain.fill("Headers to send", "X-New")
+    plain.press("Save the schedule", status=422)
+    assert plain.count(".//*[@id='wrong-headers']") == 1
 
 
 def test_a_cron_expression_says_its_next_runs_while_it_is_typed_and_once_it_is_saved(
@@ -142,13 +126,19 @@ UNUSUAL = {
 }
 
 
-def test_saving_a_custom_scheme_unchanged_changes_nothing(console: Console) -> None:
+def test_saving_a_custom_scheme_unchanged_changes_nothing(plain: Plain) -> None:
+    """Nor the URL and the time that were set beside it."""
     how = {"method": "hmac", "provider": "custom", "secret": "a secret", "scheme": UNUSUAL}
-    webhook = console.webhook(name="Unusual", authentication=how)
-    before = webhook["authentication"]["scheme"]
-    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
-    console.save_as_it_is()
-    assert console.settings_of(webhook)["authentication"]["scheme"] == before
+    beside = {"publicUrl": "https://hooks.example.com/in", "toleranceSeconds": 45}
+    for more, tolerance in (({}, 300), (beside, 45)):
+        webhook = plain.webhook(name="Unusual", authentication={**how, **more})
+        plain.open(f"/webhooks/{webhook['id']}/settings")
+        assert plain.named("Valid for seconds", "input")[-1].get("value") == str(tolerance)
+        plain.press("Save")
+        after = plain.settings_of(webhook)["authentication"]
+        # The time is the scheme's own from now on, and the same.
+        assert after["scheme"] == webhook["authentication"]["scheme"] | {"toleranceSeconds": tolerance}
+        assert (after["publicUrl"], after["toleranceSeconds"]) == (more.get("publicUrl"), None)
 
 
 def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(console: Console) -> None:
@@ -174,84 +164,59 @@ def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(conso
     expect(field).to_have_value("an hour")
 
 
-def test_a_custom_scheme_keeps_the_url_and_the_time_that_were_set_beside_it(console: Console) -> None:
-    how = {"method": "hmac", "provider": "custom", "secret": "a secret", "scheme": UNUSUAL}
-    beside = {"publicUrl": "https://hooks.example.com/in", "toleranceSeconds": 45}
-    webhook = console.webhook(name="Beside", authentication={**how, **beside})
-    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
-    expect(console.page.get_by_label("Valid for seconds").last).to_have_value("45")
-    console.save_as_it_is()
-    after = console.settings_of(webhook)["authentication"]
-    # The time is the scheme's own from now on, and the same.
-    assert (after["publicUrl"], after["toleranceSeconds"]) == (beside["publicUrl"], None)
-    assert after["scheme"]["toleranceSeconds"] == 45
+def test_a_custom_scheme_is_made_while_creating_from_a_preset_with_all_of_it(plain: Plain) -> None:
+    """One that cannot be is reported beside its field and stays typed."""
+    for preset in ("hubspot", "klaviyo"):
+        plain.open(f"/webhooks/new/signed?provider=custom&start={preset}")
+        plain.fill("Name", f"Like {preset}")
+        plain.fill("Signing secret", "a secret of theirs")
+        plain.press("Create webhook")
+        made = plain.api.get(f"webhooks/{plain.path.split('/')[2]}").json["authentication"]
+        known = plain.api.get(f"providers/{preset}").json["scheme"]
+        assert (made["provider"], {name: made["scheme"][name] for name in known}) == ("custom", known)
+    plain.open("/webhooks/new/signed?provider=custom")
+    plain.fill("Where the signature is", "nowhere")
+    plain.press("Create webhook", status=422)
+    field = plain.field("Where the signature is")
+    assert (field.get("value"), field.get("aria-invalid")) == ("nowhere", "true")
 
 
-@pytest.mark.parametrize("preset", ["hubspot", "klaviyo"])
-def test_a_custom_scheme_is_made_while_creating_from_a_preset_with_all_of_it(
-    console: Console, preset: str
-) -> None:
-    console.open(f"/webhooks/new/signed?provider=custom&start={preset}")
-    console.page.get_by_label("Name", exact=True).fill(f"Like {preset}")
-    console.page.get_by_label("Signing secret").fill("a secret of theirs")
-    console.click("Create webhook")
-    console.page.wait_for_url("**/ready")
-    made = console.api.get(f"webhooks/{console.path.split('/')[2]}").json["authentication"]
-    known = console.api.get(f"providers/{preset}").json["scheme"]
-    assert (made["provider"], {name: made["scheme"][name] for name in known}) == ("custom", known)
+def test_messages_speak_in_the_units_of_the_page_and_cors_needs_a_site(plain: Plain) -> None:
+    webhook = plain.webhook(name="Units", cors={"enabled": True, "origins": ["https://a.example"]})
+    for label, typed, said in (
+        ("Window in hours", "169", "to 168"),
+        ("Which sites", "", "Name the sites, one a line"),
+    ):
+        plain.open(f"/webhooks/{webhook['id']}/settings")
+        plain.fill(label, typed)
+        plain.press("Save", status=422)
+        assert said in plain.text(".//p[@class='wrong']")
+    assert plain.settings_of(webhook)["cors"]["origins"] == ["https://a.example"]
 
 
-def test_a_custom_scheme_that_cannot_be_is_reported_beside_its_field_and_stays_typed(
-    console: Console,
-) -> None:
-    console.open("/webhooks/new/signed?provider=custom")
-    console.page.get_by_label("Name", exact=True).fill("Wrong")
-    console.page.get_by_label("Where the signature is").fill("nowhere")
-    console.click("Create webhook")
-    field = console.page.get_by_label("Where the signature is")
-    expect(field).to_have_value("nowhere")
-    expect(field).to_have_attribute("aria-invalid", "true")
-
-
-def test_messages_speak_in_the_units_of_the_page_and_cors_needs_a_site(console: Console) -> None:
-    webhook = console.webhook(name="Units", cors={"enabled": True, "origins": ["https://a.example"]})
-    console.open(f"/webhooks/{webhook['id']}/settings#duplicates")
-    console.page.get_by_label("Window in hours").fill("169")
-    console.click("Save")
-    expect(console.page.locator(".wrong:visible")).to_contain_text("to 168")
-    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
-    console.page.get_by_label("Which sites").fill("")
-    console.click("Save")
-    expect(console.page.get_by_text("Name the sites, one a line").first).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["cors"]["origins"] == ["https://a.example"]
-
-
-def test_many_webhooks_keep_their_names_and_deleted_ones_too(console: Console) -> None:
-    first = console.webhook(name="The very first")
-    gone = console.webhook(name="Gone again")
-    shown = {console.called(first["url"]): "The very first"}
-    shown[console.called(gone["url"])] = "Gone again (deleted)"
-    console.api.delete(f"webhooks/{gone['id']}")
+def test_many_webhooks_keep_their_names_and_deleted_ones_too(plain: Plain) -> None:
+    first = plain.webhook(name="The very first")
+    gone = plain.webhook(name="Gone again")
+    shown = {plain.called(first["url"]): "The very first"}
+    shown[plain.called(gone["url"])] = "Gone again (deleted)"
+    plain.api.delete(f"webhooks/{gone['id']}")
     for number in range(25):
-        console.webhook(name=f"Many {number}")
-    console.open("/calls")
+        plain.webhook(name=f"Many {number}")
+    plain.open("/calls")
     for call, name in shown.items():
-        row = console.page.locator("#calls tr", has=console.page.locator(f"a[href='/calls/{call}']"))
-        expect(row).to_contain_text(name)
-    console.ask('webhook:"Gone again"')
-    expect(console.page.locator("#calls tbody tr")).to_have_count(1)
-    console.open(f"/workflows?webhook={first['id']}")
-    expect(console.page.get_by_text("Create a webhook first")).to_have_count(0)
+        assert name in plain.text(f".//tr[@id='call-{call}']")
+    plain.open("/calls?q=webhook:%22Gone+again%22")
+    assert plain.count(".//div[@id='calls']//tbody/tr") == 1
+    assert "Create a webhook first" not in plain.open(f"/workflows?webhook={first['id']}")
 
 
-def test_dead_ends_are_pages_for_a_browser_and_problems_for_programs(console: Console) -> None:
-    response = console.page.goto(console.program.url + "/no/such/page")
-    assert response is not None and response.status == 404
-    expect(console.page.get_by_role("link", name="Back to the console")).to_be_visible()
-    call = console.called(console.webhook(name="Reloaded")["url"])
-    console.open(f"/calls/{call}/replay")
-    assert console.path == f"/calls/{call}"
-    text = console.api.get("/no/such/page")
+def test_dead_ends_are_pages_for_a_browser_and_problems_for_programs(plain: Plain) -> None:
+    plain.open("/no/such/page", status=404)
+    assert plain.named("Back to the console", "a")
+    call = plain.called(plain.webhook(name="Reloaded")["url"])
+    plain.open(f"/calls/{call}/replay")
+    assert plain.path == f"/calls/{call}"
+    text = plain.api.get("/no/such/page")
     assert (text.status, text.json["code"]) == (404, "not_found")
 
 
@@ -270,33 +235,29 @@ def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(consol
         expect(page.locator(f"option[value={call}]")).to_have_text(re.compile(f"{text} E[SD]T: Timed: "))
 
 
-def test_a_fix_says_how_many_of_the_last_calls_it_would_reject(console: Console) -> None:
-    webhook = console.shop("Shop")
+def test_a_fix_says_how_many_of_the_last_calls_it_would_reject(plain: Plain) -> None:
+    webhook = plain.shop("Shop")
     for body in (b'{"n":1}', b'{"n":2}'):
-        assert console.sold(webhook, body)[0] == 200
+        assert plain.sold(webhook, body)[0] == 200
     in_hex = hmac.digest(b"right", b"{}", "sha256").hex()
-    console.open(f"/calls/{console.called(webhook['url'], b'{}', X_Shopify_Hmac_Sha256=in_hex)}")
-    remedy = console.page.locator(".remedy", has_text="hex")
-    expect(remedy.first).to_contain_text("Would reject 2 of the last 2 accepted calls.")
+    plain.open(f"/calls/{plain.called(webhook['url'], b'{}', X_Shopify_Hmac_Sha256=in_hex)}")
+    said = plain.text(".//li[@class='remedy row apart']")
+    assert "hex" in said and "Would reject 2 of the last 2 accepted calls." in said
 
 
-def test_a_scheduled_webhook_and_one_with_its_token_in_the_url_say_so(console: Console) -> None:
-    scheduled = console.webhook(name="Timer", schedule={"url": "https://api.example.com/x", "every": "2d"})
-    console.open(f"/webhooks/{scheduled['id']}")
-    expect(console.page.get_by_text("Postern fetches every 2 days; next")).to_be_visible()
-    assert console.api.patch(f"webhooks/{scheduled['id']}", {"enabled": False}).status == 200
-    console.page.reload()
-    expect(console.page.get_by_text("Nothing is fetched while it is disabled.")).to_be_visible()
-    expect(console.page.get_by_text("POST JSON here")).to_have_count(0)
-    console.open(f"/webhooks/{scheduled['id']}/schedule")
-    expect(console.page.get_by_text("not while it is disabled")).to_be_visible()
-    expect(console.page.get_by_role("button", name="Run now")).to_have_count(0)
+def test_a_scheduled_webhook_and_one_with_its_token_in_the_url_say_so(plain: Plain) -> None:
+    scheduled = plain.webhook(name="Timer", schedule={"url": "https://api.example.com/x", "every": "2d"})
+    page = f"/webhooks/{scheduled['id']}"
+    assert "Postern fetches every 2 days; next" in plain.open(page)
+    assert plain.api.patch(f"webhooks/{scheduled['id']}", {"enabled": False}).status == 200
+    said = plain.open(page)
+    assert "Nothing is fetched while it is disabled." in said and "POST JSON here" not in said
+    said = plain.open(f"{page}/schedule")
+    assert "not while it is disabled" in said and "Run now" not in said
     how = {"method": "token", "placement": "url", "parameterName": "t", "token": {"generate": True}}
-    in_url = console.webhook(name="In the URL", authentication=how)
-    console.open(f"/webhooks/{in_url['id']}")
-    expect(console.page.get_by_text("Callers need the token in the URL too")).to_be_visible()
-    console.open("/webhooks")
-    expect(console.page.get_by_text("Fetches every 2 days")).to_be_visible()
+    in_url = plain.webhook(name="In the URL", authentication=how)
+    assert "Callers need the token in the URL too" in plain.open(f"/webhooks/{in_url['id']}")
+    assert "Fetches every 2 days" in plain.open("/webhooks")
 
 
 FAILING = """
@@ -320,16 +281,16 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     (tmp_path / "flows").mkdir()
     (tmp_path / "flows" / "order_in.py").write_text(FAILING)
     program = start_program(POSTERN_ADMIN_PASSWORD=PASSWORD, POSTERN_WORKFLOWS=str(tmp_path / "flows"))
-    console = Console(page, program)
+    console, plain = Console(page, program), Plain(program, visitor_of(program))
     sign_in(page.context, program)
     program.wait_for_engine()
-    webhook = console.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
-    assert console.call(webhook["url"], {"fails": True})[0] == 502
-    assert console.call(webhook["url"], {"late": 1.3, "answer": 201})[0] == 504
-    assert console.call(webhook["url"], {"answer": 201})[0] == 201
+    webhook = plain.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    assert plain.call(webhook["url"], {"fails": True})[0] == 502
+    assert plain.call(webhook["url"], {"late": 1.3, "answer": 201})[0] == 504
+    assert plain.call(webhook["url"], {"answer": 201})[0] == 201
 
     def ends() -> set[str]:
-        return {one["runState"] for one in console.api.get("invocations").json["items"]}
+        return {one["runState"] for one in plain.api.get("invocations").json["items"]}
 
     wait_until(lambda: ends() == {"failed", "completed"}, what="the ends")
     console.open("/calls")
@@ -347,55 +308,52 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     page.locator("[data-panel] .trace").get_by_text("Where the time went").click()
     took = re.compile(r"order_in: completed after .*respond: [\d.<,]+ m?s", re.S)
     expect(page.locator("[data-panel] .trace")).to_contain_text(took)
-    page.keyboard.press("Escape")
-    console.ask("status:failed")
-    expect(rows).to_have_count(1)
-    console.open("/calls?answer=502")
-    console.replay_all()
-    console.click("Not now", "link")
-    expect(rows).to_have_count(1)
-    console.open("/calls?status=responded")
-    console.replay_all()
-    expect(page.get_by_role("heading", name="Replay 0 calls?")).to_be_visible()
-    console.click("Include the completed…")
-    expect(page.get_by_text("completed already, and would run again")).to_be_visible()
-    console.open("/calls?status=failed")
-    console.replay_all()
-    console.click("Replay 1 call")
-    expect(page.get_by_text("1 of 1 call replayed as they were recorded: 1 failed.")).to_be_visible()
-    console.open("/replays")
-    expect(page.get_by_role("row", name="1 failed")).to_contain_text("Done")
-    page.get_by_role("link", name="status failed").click()
-    console.click("Replay those that failed…")
-    expect(page.get_by_role("heading", name="Replay 1 call?")).to_be_visible()
-    console.page.go_back()
-    expect(page.get_by_role("heading", name="1 failed again")).to_be_visible()
-    expect(rows).to_have_count(1)
-    console.click("All of these calls", "link")
-    page.get_by_role("link", name="order_in failed").click()
-    expect(page.locator("[data-panel] h1 .badge.bad")).to_be_visible()
-    expect(page.get_by_text("answered 502 in")).to_be_visible()
-    console.open("/calls?answer=504")
-    expect(rows).to_have_count(1)
-    page.get_by_role("link", name="order_in completed; the caller heard 504").click()
-    expect(page.get_by_text("too late, the caller was answered 504 before")).to_be_visible()
-    assert console.call(webhook["url"], {"fails": True})[0] == 502
+
+    def listed(path: str) -> int:
+        plain.open(path)
+        return plain.count(".//table[@class='calls']/tbody/tr")
+
+    def opened(words: str) -> str:
+        return plain.open(next(one.attrib["href"] for one in plain.root.iter("a") if words in words_of(one)))
+
+    assert (listed("/calls?q=status:failed"), listed("/calls?answer=502")) == (1, 1)
+    plain.press("Replay all of these…")
+    plain.follow("Not now")
+    assert plain.path == "/calls?answer=502"
+    plain.open("/calls?status=responded")
+    assert "Replay 0 calls?" in plain.press("Replay all of these…")
+    assert "completed already, and would run again" in plain.press("Include the completed…")
+    plain.open("/calls?status=failed")
+    plain.press("Replay all of these…")
+    plain.press("Replay 1 call")
+    told = "1 of 1 call replayed as they were recorded: 1 failed."
+    wait_until(lambda: told in plain.open(plain.path), what="the replay to fail again")
+    replay = plain.path
+    assert re.search("1 failed.*Done|Done.*1 failed", plain.open("/replays"))
+    plain.follow("status failed")
+    assert "Replay 1 call?" in plain.press("Replay those that failed…")
+    assert listed(replay) == 1 and "1 failed again" in plain.text()
+    plain.follow("All of these calls")
+    said = opened("order_in failed")
+    assert plain.count(".//h1/*[@class='badge bad']") == 1 and "answered 502 in" in said
+    assert listed("/calls?answer=504") == 1
+    said = opened("order_in completed; the caller heard 504")
+    assert "too late, the caller was answered 504 before" in said
+    assert plain.call(webhook["url"], {"fails": True})[0] == 502
     asked = "invocations?status=failed"
-    wait_until(lambda: len(console.api.get(asked).json["items"]) == 2, what="another end")
+    wait_until(lambda: len(plain.api.get(asked).json["items"]) == 2, what="another end")
     console.open("/calls?status=failed")
     alike = page.get_by_role("list", name="Calls that failed with the same error")
     expect(alike.get_by_role("listitem")).to_contain_text(["2 × no order … in the shop"])
-    (group,) = console.api.get("invocations/failures").json["items"]
+    (group,) = plain.api.get("invocations/failures").json["items"]
     assert (group["count"], group["webhookIds"]) == (2, [webhook["id"]])
-    assert "no order … in the shop" in group["error"]
-    assert console.violations() == []
+    assert "no order … in the shop" in group["error"] and console.violations() == []
     alike.get_by_role("link").click()
     expect(rows).to_have_count(2)
     expect(page.get_by_label("Remove error")).to_be_visible()
-    console.open("/calls?status=failed")
-    console.click("Replay those that failed")
-    expect(page.get_by_role("heading", name="Replay 2 calls?")).to_be_visible()
-    expect(page.locator("#replay header")).to_contain_text("error no order … in the shop")
+    plain.open("/calls?status=failed")
+    said = plain.press("Replay those that failed")
+    assert "Replay 2 calls?" in said and "error no order … in the shop" in said
     for tab in ("settings", "schedule"):
         console.open(f"/webhooks/{webhook['id']}/{tab}")
         page.get_by_role("heading", name="Live Request Inspector").click()
@@ -411,39 +369,31 @@ def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> N
     expect(state).to_have_text("Stopped. Reload the page to continue.")
 
 
-def test_a_webhook_s_own_history_keeps_its_filter_and_says_when_it_finds_nothing(console: Console) -> None:
-    webhook = console.webhook(name="Filtered", duplicateProtection={"enabled": True})
+def test_a_webhook_s_own_history_keeps_its_filter_and_says_when_it_finds_nothing(plain: Plain) -> None:
+    webhook = plain.webhook(name="Filtered", duplicateProtection={"enabled": True})
     history = f"/webhooks/{webhook['id']}/calls"
-    console.open(history)
-    expect(console.page.get_by_text("As soon as somebody calls it, the call is here")).to_be_visible()
+    assert "As soon as somebody calls it, the call is here" in plain.open(history)
     for _ in range(52):
-        assert console.call(webhook["url"], {"order": 1})[0] == 200
-    console.open(history)
-    console.page.get_by_role("link", name=re.compile("^Rejected")).click()
-    expect(console.page.get_by_role("heading", name="No call matches")).to_be_visible()
-    expect(console.page.get_by_text("No calls yet")).to_have_count(0)
-    assert console.violations() == []
-    console.click("Show every call", "link")
-    console.ask("status:duplicate")
-    expect(console.page.get_by_label("Remove status: duplicate")).to_be_visible()
-    rows = console.page.locator("table.calls tbody tr")  # folded ones, too
-    expect(rows).to_have_count(50)
-    console.click("Older calls", "link")
-    expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("Duplicate")
-    expect(console.page.get_by_label("Remove status: duplicate")).to_be_visible()
+        assert plain.call(webhook["url"], {"order": 1})[0] == 200
+    plain.open(history)
+    said = plain.follow("Rejected")
+    assert "No call matches" in said and "No calls yet" not in said
+    plain.follow("Show every call")
+    plain.open(f"{plain.path}?q=status:duplicate")
+    rows = ".//table[@class='calls']/tbody/tr"  # folded ones, too
+    assert plain.named("Remove status: duplicate", "a") and plain.count(rows) == 50
+    plain.follow("Older calls")
+    assert plain.named("Remove status: duplicate", "a") and plain.count(rows) == 1
+    assert "Duplicate" in plain.text(rows)
 
 
-def test_every_replay_of_many_can_be_reached(console: Console) -> None:
-    webhook = console.webhook(name="Planned often")
-    plan = {"filter": {"webhookId": webhook["id"]}}
-    planned = [console.api.post("replays", plan).json["id"] for _ in range(31)]
-    console.open("/replays")
-    rows = console.page.locator("tbody tr")
-    expect(rows).to_have_count(30)
-    console.click("Planned earlier", "link")
-    expect(console.page.locator(f"a[href='/replays/{planned[0]}']")).to_be_visible()
-    assert console.violations() == []
+def test_every_replay_of_many_can_be_reached(plain: Plain) -> None:
+    plan = {"filter": {"webhookId": plain.webhook(name="Planned often")["id"]}}
+    planned = [plain.api.post("replays", plan).json["id"] for _ in range(31)]
+    plain.open("/replays")
+    assert plain.count(".//tbody/tr") == 30
+    plain.follow("Planned earlier")
+    assert plain.count(f".//a[@href='/replays/{planned[0]}']") == 1
 
 
 def test_what_comes_within_a_minute_is_not_said_to_have_been(console: Console) -> None:
@@ -578,25 +528,21 @@ def test_without_scripts_nothing_waits_for_one(console: Console) -> None:
 
 
 def test_each_announced_secret_is_shown_with_where_it_came_from_and_taken_as_it_was_seen(
-    console: Console,
+    plain: Plain,
 ) -> None:
     scheme = {"signature": ["header:X-Hook-Signature"], "handshake": "asana"}
     how = {"method": "hmac", "provider": "custom", "secret": "not known yet", "scheme": scheme}
-    webhook = console.webhook(name="Announced", authentication=how)
-    console.call(webhook["url"], b"{}", X_Hook_Secret="secret-of-the-sender")
-    page, tab = console.page, f"/webhooks/{webhook['id']}/settings#authentication"
-    console.open(tab)
-    expect(page.get_by_text("from 127.0.0.1")).to_have_count(1)
-    expect(page.get_by_text("Callers have announced different ones")).to_have_count(0)
-    console.call(webhook["url"], b"{}", X_Hook_Secret="secret-of-a-stranger")
-    console.click("Make it the main secret")
-    expect(page.get_by_text("Somebody changed it since you read it")).to_be_visible()
-    console.open(tab)
-    expect(page.get_by_text("Callers have announced different ones: 2 are kept.")).to_be_visible()
-    page.get_by_role("button", name="Make it the main secret").first.click()
-    expect(page.get_by_text("Announced in a set-up handshake")).to_have_count(0)
+    webhook = plain.webhook(name="Announced", authentication=how)
+    plain.call(webhook["url"], b"{}", X_Hook_Secret="secret-of-the-sender")
+    tab, several = f"/webhooks/{webhook['id']}/settings", "Callers have announced different ones"
+    said = plain.open(tab)
+    assert said.count("from 127.0.0.1") == 1 and several not in said
+    plain.call(webhook["url"], b"{}", X_Hook_Secret="secret-of-a-stranger")
+    assert "Somebody changed it since you read it" in plain.press("Make it the main secret", status=412)
+    assert f"{several}: 2 are kept." in plain.open(tab)
+    assert "Announced in a set-up handshake" not in plain.press("Make it the main secret")
     signature = hmac.new(b"secret-of-the-sender", b"{}", "sha256").hexdigest()
-    assert console.call(webhook["url"], b"{}", X_Hook_Signature=signature)[0] == 200
+    assert plain.call(webhook["url"], b"{}", X_Hook_Signature=signature)[0] == 200
 
 
 def test_a_secret_that_did_not_sign_the_call_is_not_saved(console: Console) -> None:
