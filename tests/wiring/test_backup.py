@@ -22,6 +22,7 @@ from postern.settings import Settings
 from postern.wiring.backup import keys, making, restoring
 from postern.wiring.backup.contents import BackupFailed
 from postern.wiring.backup.making import back_up
+from support.forks import Fork
 from support.fresh import fresh_data
 from support.program import clean_environment, run_postern
 from support.stored import rows
@@ -320,25 +321,24 @@ def test_a_secret_key_that_is_no_text_is_named_and_a_backup_without_keys_needs_n
     assert run_postern(tmp_path, "backup", "file").returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_who_is_asked_to_end_leaves_nothing_unfinished(
-    tmp_path: Path, forge: Forge, number: signal.Signals
-) -> None:
-    pipe, where = tmp_path / "pipe", tmp_path / "data"
-    os.mkfifo(pipe)
-    program = subprocess.Popen(
-        [sys.executable, "-m", "postern", "restore", str(pipe)],
-        env=clean_environment({"POSTERN_DATA_DIR": str(where)}),
-        stderr=subprocess.DEVNULL,
-    )
+def test_who_is_asked_to_end_leaves_nothing_unfinished(tmp_path: Path, forge: Forge) -> None:
     half = forge({"postern.db": os.urandom(1 << 20)}).read_bytes()[: 1 << 19]
-    with os.fdopen(os.open(pipe, os.O_RDWR), "wb") as writing:  # waits for no reader
-        writing.write(half)
-        writing.flush()
-        wait_until(lambda: (where / "postern.db.restoring").exists(), what="it to be unpacked")
-        program.send_signal(number)
-        assert program.wait(PATIENCE) == (130 if number == signal.SIGINT else -number)
-    assert set(os.listdir(where)) == {"serving.lock", "postern.db.lock"}
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        pipe, where, told = (tmp_path / f"{name}-{number}" for name in ("pipe", "data", "told"))
+        os.mkfifo(pipe)
+        given = clean_environment({"POSTERN_DATA_DIR": str(where)})
+        program = Fork(["restore", str(pipe)], tmp_path, given, told, told)
+        with os.fdopen(os.open(pipe, os.O_RDWR), "wb") as writing:  # waits for no reader
+            writing.write(half)
+            writing.flush()
+            wait_until(
+                lambda where=where: (where / "postern.db.restoring").exists(),  # type: ignore[misc]
+                what="it to be unpacked",
+            )
+            program.send_signal(number)
+            assert program.wait(PATIENCE) == (130 if number == signal.SIGINT else -number)
+        assert told.read_text() == "Interrupted.\n"
+        assert set(os.listdir(where)) == {"serving.lock", "postern.db.lock"}
 
 
 def test_runs_that_began_after_the_calls_were_copied_leave_no_steps(tmp_path: Path) -> None:

@@ -557,10 +557,11 @@ def test_the_version_is_printed(folder: Path) -> None:
     assert typed(folder, "--version").stdout == f"postern {__version__}\n"
 
 
+# The command's own modules, then those of a database and a server, which are loaded later.
 @pytest.mark.parametrize(
-    ("module", "typed"), [("click", "status"), ("sqlalchemy", "status"), ("uvloop", "serve")]
+    ("module", "typed", "sent", "status"),
+    [("click", "status", "SIGTERM", -signal.SIGTERM), ("uvloop", "serve", "SIGINT", 130)],
 )
-@pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGTERM", -signal.SIGTERM)])
 def test_an_interruption_is_not_lost_in_what_a_library_does_while_it_is_loaded(
     tmp_path: Path, module: str, typed: str, sent: str, status: int
 ) -> None:

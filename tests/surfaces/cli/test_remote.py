@@ -63,9 +63,10 @@ class Story:
         return ran.stdout
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    with Program(tmp_path / "gateway", {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}) as program:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    settings = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}
+    with Program(tmp_path_factory.mktemp("gateway"), settings) as program:
         yield program
 
 
@@ -323,7 +324,8 @@ def test_after_a_login_commands_go_there_until_the_logout(program: Program, tmp_
     assert admin_of(program).get(f"webhooks/{made['id']}").json["name"] == "Far"
     assert not (tmp_path / "data").exists()
     assert "There is no database" in run("webhooks", "list", "--profile", "local").stderr
-    assert "Far" in run("webhooks", "list", POSTERN_PROFILE="shop").stdout
+    assert "Far" in run("webhooks", "list").stdout
+    assert "There is no database" in run("webhooks", "list", POSTERN_PROFILE="local").stderr
     status = json.loads(run("status", "--json").stdout)
     assert (status["profile"], status["url"], status["level"]) == ("shop", program.url, "admin")
     assert program.admin_key not in run("status").stdout
@@ -332,9 +334,14 @@ def test_after_a_login_commands_go_there_until_the_logout(program: Program, tmp_
     for words in (("prune",), ("secrets", "rotate-key"), ("mcp",)):
         refused = run(*words)
         assert refused.returncode == USAGE and f"commands go to {program.url} now" in refused.stderr
+    file.chmod(0o644)
+    assert f"chmod 600 {file}" in run("webhooks", "list").stderr
     assert run("logout").stdout == "Profile shop is forgotten. Commands go to the local database now.\n"
     assert program.admin_key not in file.read_text()
     assert "There is no database" in run("webhooks", "list").stderr
+    file.write_text("{")
+    broken = run("webhooks", "list")
+    assert (broken.returncode, "Traceback" in broken.stderr) == (USAGE, False)
 
 
 def test_a_login_that_fails_keeps_nothing_and_says_why(program: Program, tmp_path: Path) -> None:
@@ -383,29 +390,17 @@ def test_a_key_says_what_it_may_and_a_deleted_one_nothing(program: Program, tmp_
     assert (alone.returncode, "set POSTERN_API_KEY" in alone.stderr) == (USAGE, True)
 
 
-def test_credentials_that_others_may_read_are_reported(program: Program, tmp_path: Path) -> None:
-    run_postern(tmp_path, "login", program.url, "--key", "env:KEY", KEY=program.admin_key)
-    file = tmp_path / "config" / "postern" / "credentials.json"
-    file.chmod(0o644)
-    assert f"chmod 600 {file}" in run_postern(tmp_path, "webhooks", "list").stderr
-    file.write_text("{")
-    broken = run_postern(tmp_path, "webhooks", "list")
-    assert (broken.returncode, "Traceback" in broken.stderr) == (USAGE, False)
-
-
 @pytest.mark.parametrize(
     ("sent", "status", "started"),
     [
         (signal.SIGINT, 130, []),
-        (signal.SIGTERM, -signal.SIGTERM, []),
-        (signal.SIGHUP, -signal.SIGHUP, []),
         (signal.SIGTERM, -signal.SIGTERM, ["sh", "-c", 'trap "" INT; exec "$0" "$@"']),
     ],
 )
 def test_an_interruption_is_one_line(
     sent: signal.Signals, status: int, started: list[str], tmp_path: Path
 ) -> None:
-    """The command waits for a gateway which does not answer."""
+    """The command waits for a gateway which does not answer. The other signals: `tests/wiring/test_backup.py`."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         waiting = subprocess.Popen(
