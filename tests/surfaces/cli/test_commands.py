@@ -557,7 +557,6 @@ def test_the_version_is_printed(folder: Path) -> None:
     assert typed(folder, "--version").stdout == f"postern {__version__}\n"
 
 
-# The command's own modules, then those of a database and a server, which are loaded later.
 @pytest.mark.parametrize(
     ("module", "typed", "sent", "status"),
     [("click", "status", "SIGTERM", -signal.SIGTERM), ("uvloop", "serve", "SIGINT", 130)],

@@ -54,9 +54,8 @@ def local() -> Iterator[LocalProgram]:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    settings = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}
-    with Program(tmp_path_factory.mktemp("gateway"), settings) as program:
-        yield program
+    with Program(tmp_path_factory.mktemp("one"), {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}) as own:
+        yield own
 
 
 def webhook(gateway: Program, **settings: Any) -> dict[str, Any]:

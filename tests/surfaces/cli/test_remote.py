@@ -65,9 +65,8 @@ class Story:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    settings = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}
-    with Program(tmp_path_factory.mktemp("gateway"), settings) as program:
-        yield program
+    with Program(tmp_path_factory.mktemp("one"), {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}) as own:
+        yield own
 
 
 def test_every_command_works_over_the_network(
