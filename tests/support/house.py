@@ -2,15 +2,11 @@
 connection, use cases are asked directly."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Protocol
-
-import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.address import NOBODY, ClientAddresses
@@ -28,7 +24,6 @@ from postern.core.deliveries.delivery import (
 from postern.core.history.invocation import HistoryFilter, Story
 from postern.settings import Settings
 from postern.usecases.access import audit
-from postern.usecases.calls import waiting
 from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import CallerState
 from postern.usecases.calls.respond import respond
@@ -213,12 +208,6 @@ class House:
         """The action, the subject and the changes of the newest note of the audit."""
         note = (await audit.listing(self.gateway, OWNER, 1)).items[0]
         return note.action, note.subject, note.changes
-
-
-def waited_long_enough(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ends the wait of whoever waits for an answer now, by the clock that nobody sets."""
-    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600))
-    house.gateway.runtime.waiters.wake_all()
 
 
 @asynccontextmanager

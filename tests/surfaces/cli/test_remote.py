@@ -19,7 +19,7 @@ from postern.workflows.testing import load_event
 from support.client import admin_of, call
 from support.commands import typed
 from support.program import Program, clean_environment, run_postern
-from support.waiting import PATIENCE, free_port
+from support.waiting import PATIENCE, free_port, wait_until
 
 NOWHERE = "0" * 32
 
@@ -412,6 +412,9 @@ def test_an_interruption_is_one_line(
         silent.settimeout(PATIENCE)
         connection, _ = silent.accept()
         with connection:
+            assert connection.recv(65536)
+            # Of a signal that comes just before Python begins to wait it hears after it has waited.
+            wait_until(lambda: Path(f"/proc/{waiting.pid}/stat").read_text().split()[2] == "S")
             waiting.send_signal(sent)
             printed = waiting.communicate(timeout=PATIENCE)
     assert (waiting.returncode, printed) == (status, ("", "Interrupted.\n"))

@@ -139,6 +139,10 @@ def test_saving_a_custom_scheme_unchanged_changes_nothing(plain: Plain) -> None:
         # The time is the scheme's own from now on, and the same.
         assert after["scheme"] == webhook["authentication"]["scheme"] | {"toleranceSeconds": tolerance}
         assert (after["publicUrl"], after["toleranceSeconds"]) == (more.get("publicUrl"), None)
+    plain.open(f"/webhooks/{webhook['id']}/settings")
+    plain.fill("What is signed", "{timestamp}")  # which is required then, whatever was said before
+    plain.press("Save")
+    assert plain.settings_of(webhook)["authentication"]["scheme"]["signedContent"] == "{timestamp}"
 
 
 def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(console: Console) -> None:

@@ -566,6 +566,12 @@ def test_a_caller_that_asks_before_sending_its_body_is_refused_without_it(house:
         assert connection.ended()
 
 
+def test_a_wrong_method_is_refused_before_the_whole_body_came(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(request("PUT", house.webhook.path, [], BODY)[:-1])
+        assert connection.heard().code == "method_not_allowed"
+
+
 # --- what all of it leaves behind ------------------------------------------------------------------------------------
 
 

@@ -69,7 +69,8 @@ HandshakeStep = Callable[[Call, "Handshake"], Reply]
 
 
 class HandshakeSteps(msgspec.Struct, frozen=True):
-    """The questions to a call before its credential is checked and after, and the methods beside POST by which it comes."""
+    """The questions to a call before its credential is checked and after, and the methods beside POST by which it comes: where
+    there are none, no other is asked about."""
 
     before: HandshakeStep | None = None
     after: HandshakeStep | None = None
@@ -210,7 +211,7 @@ def _challenge(call: Call, _: Handshake) -> Reply:
 def _graph(call: Call, _: Handshake) -> Reply:
     """It comes again for each new subscription. The text has blanks and words, so it is answered as plain text only."""
     tokens = _parameters(call, b"validationToken")
-    if call.method != "POST" or not tokens:
+    if not tokens:
         return None
     return _answered(tokens[0] if len(tokens) == 1 else b"", "validationToken", usual=_SENTENCE)
 
@@ -301,7 +302,7 @@ def _slack(call: Call, _: Handshake) -> Reply:
 
 def _slack_ssl_check(call: Call, _: Handshake) -> Reply:
     """Sent now and then, unsigned, to the URL of a slash command, to see whether its certificate is good."""
-    if call.method != "POST" or len(call.body) > _LONGEST_PROBE or b"ssl_check=1" not in call.body:
+    if len(call.body) > _LONGEST_PROBE or b"ssl_check=1" not in call.body:
         return None
     signed = call.first_header(b"x-slack-signature") is not None
     if signed or (b"ssl_check", b"1") not in query_pairs(call.body):
@@ -334,7 +335,7 @@ def _subscribed(call: Call, member: str = "") -> Reply:
 
 def _smartsheet(call: Call, _: Handshake) -> Reply:
     challenges = call.header(b"smartsheet-hook-challenge")
-    if call.method != "POST" or not challenges:
+    if not challenges:
         return None
     challenge = challenges[0] if len(challenges) == 1 else b""
     return _answered(challenge, "challenge", "smartsheetHookResponse")
@@ -348,7 +349,7 @@ def _dropbox(call: Call, _: Handshake) -> Reply:
 def _woocommerce_ping(call: Call, _: Handshake) -> Reply:
     """Sent, unsigned, when the webhook is saved there. Anything but 200 and the shop cannot save it."""
     signed = call.first_header(b"x-wc-webhook-signature") is not None
-    if call.method != "POST" or signed or not _PING.fullmatch(call.body):
+    if signed or not _PING.fullmatch(call.body):
         return None
     return _empty("the shop's unsigned test call was answered; it starts nothing")
 
@@ -363,12 +364,8 @@ def _notion(call: Call, _: Handshake) -> Reply:
 
 def _asana(call: Call, _: Handshake) -> Reply:
     secrets = [value.strip() for value in call.header(b"x-hook-secret")]
-    if (
-        call.method != "POST"
-        or call.first_header(b"x-hook-signature") is not None
-        or len(secrets) != 1
-        or not _SECRET.fullmatch(secrets[0])
-    ):
+    signed = call.first_header(b"x-hook-signature") is not None
+    if signed or len(secrets) != 1 or not _SECRET.fullmatch(secrets[0]):
         return None
     reply = _empty(ANNOUNCED, secrets[0])
     reply.answer.headers = [(b"x-hook-secret", secrets[0]), _NO_STORE]

@@ -103,7 +103,8 @@ def scheme_of(form: Form) -> Document:
     scheme["toleranceSeconds"] = form.number("scheme.toleranceSeconds")
     others = _others_of(form)
     if "{timestamp}" in str(scheme["signedContent"]):
-        others.pop("timestampRequired", None)  # a time that is signed is always required
+        # A time that is signed is always required: what was said of one that is not is taken back, which leaving it out does not.
+        others["timestampRequired"] = None
     return scheme | others
 
 
