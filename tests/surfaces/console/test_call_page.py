@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from support.browser import Held
+from support.waiting import wait_until
 from surfaces.console.conftest import Console, Outside, Plain
 from surfaces.console.plain import words
 
@@ -72,7 +74,12 @@ def test_a_value_is_found_its_way_opened_and_its_path_copied(
     console: Console, clipboard: None, calls: dict[str, str]
 ) -> None:
     console.open(f"/calls/{calls['json']}")
-    console.page.get_by_label("Search in the body").press_sequentially("EXAMPLE")
+    search, typed = Held(console.page, "**/sent?*"), console.page.get_by_label("Search in the body")
+    typed.press_sequentially("EXAM")
+    wait_until(search.asked)
+    typed.press_sequentially("PLE")
+    for _ in range(2):  # it is asked before the last letters are typed, and with them
+        search.let_one_go()
     expect(console.page.get_by_text("1 hit", exact=True)).to_be_visible()
     expect(console.page.locator(".tree mark")).to_have_text("example")
     expect(console.page.get_by_label("Search in the body")).to_be_focused()
