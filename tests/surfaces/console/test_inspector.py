@@ -149,13 +149,14 @@ def passed(outside: Outside, hours: int) -> None:
     rows(database, "UPDATE secrets SET created_at = created_at - ?", earlier)
 
 
-def test_a_token_is_revealed_here_and_the_whole_url_with_it(plain: Plain) -> None:
+def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) -> None:
     in_url = {"method": "token", "placement": "url", "token": {"generate": True}}
-    plain.open(f"/webhooks/{plain.webhook(name='Revealed', authentication=in_url)['id']}/settings")
-    assert "whk_" not in plain.html
-    plain.press("Reveal")
-    shown = plain.text(".//*[@id='secrets']//*[@class='copyable']/code").split()
-    assert [plain.call(one, {})[0] for one in shown if "?token=whk_" in one] == [200]
+    webhook = console.webhook(name="Revealed", authentication=in_url)
+    console.open(f"/webhooks/{webhook['id']}/settings#authentication")
+    assert "whk_" not in console.page.content()
+    console.click("Reveal")
+    shown = console.page.locator("#secrets .copyable code", has_text="?token=whk_").inner_text()
+    assert console.call(shown, {})[0] == 200
 
 
 def signed(shape: str, secret: str, body: bytes) -> str:
