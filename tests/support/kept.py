@@ -20,7 +20,7 @@ def kept(name: str, command: Callable[[Path], list[str]]) -> Path:
         if not folder.exists():
             fresh = Path(tempfile.mkdtemp(dir=CACHE))
             done = subprocess.run(
-                command(fresh), capture_output=True, text=True, timeout=300, cwd=fresh, check=False
+                command(fresh), capture_output=True, text=True, timeout=840, cwd=fresh, check=False
             )
             if done.returncode != 0:
                 shutil.rmtree(fresh)

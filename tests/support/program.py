@@ -197,7 +197,7 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """Any program to its end, whatever it ends with. Where no environment is given it has that of the tests."""
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=390, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=840, check=False
     )
 
 
